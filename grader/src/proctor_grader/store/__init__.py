@@ -1,0 +1,1 @@
+"""Where sets, plans, evidence, results and reports lie."""

@@ -1,0 +1,83 @@
+"""The store protocol. Keys are `/`-joined names built by `layout` and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """What is known of a stored object without reading it."""
+
+    key: str
+    size_bytes: int
+
+
+class Store(Protocol):
+    """A place for objects. Thread-safe. Writes are atomic: a key is absent or whole.
+
+    Raises `StoreError` (after its own bounded retries) when the place can't be reached, `StoreFull`
+    when there is no room, `UserError` when bucket, folder or credentials are wrong.
+    """
+
+    @property
+    def url(self) -> str:
+        """The place for people: a folder's path or `s3://bucket/prefix`; never a credential."""
+        ...
+
+    def check(self) -> None:
+        """Prove that writing, reading and deleting work; leaves nothing behind.
+
+        Raises:
+            UserError: names what is missing (bucket, permission, credential) and the remedy.
+        """
+        ...
+
+    def put(self, key: str, data: bytes) -> None:
+        """Store bytes under a key, replacing what was there."""
+        ...
+
+    def put_new(self, key: str, data: bytes) -> None:
+        """Store bytes under a key that must be free; exactly one of two racing writers wins.
+
+        Raises:
+            AlreadyExists: the key is taken, also by an equal value.
+        """
+        ...
+
+    def put_file(self, key: str, path: Path) -> str:
+        """Store a file in constant memory, replacing; returns its sha256 in hex."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Read an object whole.
+
+        Raises:
+            NotStored: there is none.
+        """
+        ...
+
+    def get_file(self, key: str, path: Path) -> None:
+        """Read an object into a new file in constant memory; `NotStored` leaves no file."""
+        ...
+
+    def exists(self, key: str) -> bool:
+        """Whether the key is there; one cheap request."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[StoredObject]:
+        """Objects whose key starts with `prefix`, by key; streamed."""
+        ...
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        """Names directly below `prefix` (which ends with `/`) that have something below them."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove an object; missing is success."""
+        ...

@@ -1,0 +1,1 @@
+"""Warehouses: reading them and branching them, one package per engine."""
