@@ -140,6 +140,8 @@ class Warehouse(Protocol):
         """Write rows to a new DuckDB file: one table `capture`, all VARCHAR, NULL stays NULL.
 
         Args:
+            relation: what to dump.
+            path: of the new file; must not exist.
             limit: None for all rows in any order; else the first rows ordered by all columns in
                 ordinal order, ascending, NULLs last, text by bytes, orderless types by their text.
             max_bytes: the file may not grow beyond it.
@@ -153,7 +155,7 @@ class Warehouse(Protocol):
         ...
 
     def estimated_bytes(self, relation: Relation) -> int:
-        """A rough size of all rows, for the ceiling on full captures; never scans all rows twice."""
+        """A rough size of all rows, for the ceiling on full captures."""
         ...
 
     def shapes(self) -> tuple[TableShape, ...]:
@@ -165,7 +167,7 @@ class Warehouse(Protocol):
         ...
 
 
-class CaptureTooLarge(Exception):  # noqa: N818 - says what is the case, like FileNotFound
+class CaptureTooLarge(Exception):
     """A dump would exceed its limit; `limit_bytes` names it."""
 
     def __init__(self, limit_bytes: int) -> None:
