@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.services.part import BUBBLEWRAP, CHROMIUM, POSTGRES, S3, MissingPartError, Part, require
+from tests.services.part import ATOMIC, BUBBLEWRAP, CHROMIUM, POSTGRES, S3, Part
 from tests.services.session import Session
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def needed(part: Part) -> Path:
     """Where a real part lies; else the test fails (in CI) or is skipped."""
-    try:
-        return require(part)
-    except MissingPartError as missing:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(missing), pytrace=False)
-        pytest.skip(f"{MISSING}{missing}")
+    found = part.find()
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail(part.remedy, pytrace=False)
+    if found is None:
+        pytest.skip(f"{MISSING}{part.remedy}")
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -158,9 +158,10 @@ def bubblewrap_path() -> Path:
     return needed(BUBBLEWRAP)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium_path: Path) -> Iterator[Browser]:
-    """A headless Chromium for all tests of a worker."""
+    """A headless Chromium for a module's tests. While it is open, asyncio.run fails."""
+    needed(ATOMIC)
     from tests.services.chromium import running_browser
 
     with running_browser(chromium_path) as running:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +10,6 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from tests.services.part import Part
 from tests.services.postgres import PostgresBase, PostgresProcess, PostgresServer
 from tests.services.s3 import S3Bucket, S3Process
 
@@ -24,8 +21,8 @@ def test_admin_owns_its_base_and_is_no_superuser(postgres_base: PostgresBase) ->
     with postgres_base.connect() as session:
         role = session.execute(
             "SELECT rolname, rolsuper, rolcreatedb, rolcreaterole, rolcanlogin, datname"
-            " FROM pg_roles, pg_database"
-            " WHERE rolname = current_user AND datname = current_database() AND datdba = pg_roles.oid"
+            " FROM pg_roles JOIN pg_database ON datdba = pg_roles.oid"
+            " WHERE rolname = current_user AND datname = current_database()"
         ).fetchone()
     assert role == (postgres_base.admin, False, True, True, True, postgres_base.name)
 

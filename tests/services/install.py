@@ -38,9 +38,8 @@ def _install_packages(parts: list[Part]) -> None:
     names = [part.package for part in parts]
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         missing = ", ".join(part.name for part in parts)
-        raise InstallError(
-            f"missing: {missing}: run as root on Debian or Ubuntu: apt-get install {' '.join(names)}"
-        )
+        command = f"apt-get install {' '.join(names)}"
+        raise InstallError(f"missing: {missing}: run as root on Debian or Ubuntu: {command}")
     # RUNLEVEL=1: Debian's policy starts no service in that run level, PostgreSQL's own cluster too.
     quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300"]

@@ -5,6 +5,7 @@ Knows nothing of how a part is started.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -26,11 +27,9 @@ class Part:
     @property
     def remedy(self) -> str:
         """What to do when the part is missing."""
-        by_hand = f"apt-get install {self.package}" if self.package else "needs Go on PATH"
-        return (
-            f"{self.name} is missing: run 'make test' or 'python -m tests.services install' "
-            f"as root ({by_hand})"
-        )
+        how = f"apt-get install {self.package}" if self.package else "built with Go"
+        by_make = "run 'make test' or 'python -m tests.services install' as root"
+        return f"{self.name} is missing: {by_make} ({how})"
 
 
 class MissingPartError(Exception):
@@ -62,11 +61,17 @@ def _s3_program() -> Path | None:
     return program if program.exists() else None
 
 
+def _atomic_library() -> Path | None:
+    found = (Path("/usr").glob(f"{folder}/libatomic.so.1") for folder in ("lib*", "lib/*-linux-*"))
+    return next(itertools.chain.from_iterable(found), None)
+
+
 POSTGRES = Part("PostgreSQL", "postgresql", postgres_programs)
 CHROMIUM = Part("Chromium", "chromium", lambda: _on_path("chromium", "chromium-browser"))
+ATOMIC = Part("libatomic (for playwright's Node)", "libatomic1", _atomic_library)
 BUBBLEWRAP = Part("bubblewrap", "bubblewrap", lambda: _on_path("bwrap"))
 S3 = Part("the S3 server (versitygw)", "", _s3_program)
-PARTS = (POSTGRES, CHROMIUM, BUBBLEWRAP, S3)
+PARTS = (POSTGRES, CHROMIUM, ATOMIC, BUBBLEWRAP, S3)
 
 
 def require(part: Part) -> Path:

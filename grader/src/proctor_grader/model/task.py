@@ -29,6 +29,9 @@ class CaptureMode(StrEnum):
     FULL = "full"
 
 
+DEFAULT_SAMPLE_ROWS = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class Capture:
     """Table evidence to take from a branch.
@@ -40,7 +43,7 @@ class Capture:
 
     tables: tuple[str, ...]
     mode: CaptureMode = CaptureMode.FINGERPRINT
-    sample_rows: int = 10_000
+    sample_rows: int = DEFAULT_SAMPLE_ROWS
 
     def to_json(self) -> dict[str, Any]:
         """Return the normalised form."""

@@ -1,4 +1,7 @@
-"""The store protocol. Keys are `/`-joined names built by `layout` and nowhere else."""
+"""The store protocol. Keys are `/`-joined names built by `layout` and nowhere else.
+
+`key` says what a valid one is; every operation raises `UserError` for others.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,19 @@ class Store(Protocol):
         """
         ...
 
-    def put(self, key: str, data: bytes) -> None:
-        """Store bytes under a key, replacing what was there."""
+    def put(self, key: str, data: bytes, *, durable: bool = False) -> None:
+        """Store bytes under a key, replacing what was there.
+
+        Args:
+            key: where.
+            data: what.
+            durable: whether it must survive a power failure, as markers and results must. Costs a
+                folder store 1 to 2 ms; object stores are durable always.
+        """
         ...
 
     def put_new(self, key: str, data: bytes) -> None:
-        """Store bytes under a key that must be free; exactly one of two racing writers wins.
+        """Store bytes durably under a key that must be free; one of two racing writers wins.
 
         Raises:
             AlreadyExists: the key is taken, also by an equal value.
@@ -51,7 +61,10 @@ class Store(Protocol):
         ...
 
     def put_file(self, key: str, path: Path) -> str:
-        """Store a file in constant memory, replacing; returns its sha256 in hex."""
+        """Store a file in constant memory, replacing; returns its sha256 in hex.
+
+        The file must not change meanwhile.
+        """
         ...
 
     def get(self, key: str) -> bytes:
@@ -63,7 +76,13 @@ class Store(Protocol):
         ...
 
     def get_file(self, key: str, path: Path) -> None:
-        """Read an object into a new file in constant memory; `NotStored` leaves no file."""
+        """Read an object into a file in constant memory, replacing the file.
+
+        The file appears whole; any error leaves it as it was.
+
+        Raises:
+            NotStored: there is none.
+        """
         ...
 
     def exists(self, key: str) -> bool:

@@ -224,6 +224,26 @@ class BranchRecord:
     busy: bool = False
 
 
+MAX_STATEMENT_ROWS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """What one statement on a branch gave.
+
+    Attributes:
+        columns: names of the result's columns; empty for a statement without a result.
+        rows: the first `MAX_STATEMENT_ROWS` rows as the engine writes them; None is NULL.
+        row_count: all rows of the result, or rows changed; 0 where the engine counts none.
+        error: the database's message; empty means success.
+    """
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str | None, ...], ...] = ()
+    row_count: int = 0
+    error: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Shortfall:
     """A right or setting the admin lacks: what is missing and the exact statement to run."""

@@ -1,0 +1,1 @@
+"""How a unit's evidence is judged: one family of criteria each, independent of each other."""

@@ -1,0 +1,1 @@
+"""Authoring formats: files of an eval set -> the one model, with every fault told at its place."""

@@ -1,0 +1,203 @@
+"""What this machine remembers between runs: an installation id, and a locked folder a run.
+
+A run is gone when its lock is free: the kernel lets go of it however the process ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from proctor_grader.errors import RunError, UserError
+from proctor_grader.jsontext import dump_bytes, load_json
+from proctor_grader.model.unit import RunId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STATE_DIR = "PROCTOR_STATE_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """One run's folder: lock, record of what it uses, work and branch folders."""
+
+    path: Path
+
+    @property
+    def id(self) -> RunId:
+        """The run's id."""
+        return RunId(self.path.name)
+
+    @property
+    def work(self) -> Path:
+        """Folders of attempts; short opaque names, since agents can see them."""
+        return self.path / "work"
+
+    @property
+    def record(self) -> Path:
+        """JSON: what a later sweep has to know, without passwords."""
+        return self.path / "run.json"
+
+    def read_record(self) -> dict[str, str]:
+        """Return `{warehouse, store}`; empty where the run ended before it was written."""
+        try:
+            document = load_json(self.record.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return document if isinstance(document, dict) else {}
+
+    def remove(self) -> None:
+        """Remove the folder with all that agents left in it."""
+        remove_tree(self.path)
+
+
+@dataclass(slots=True)
+class HeldRun:
+    """A run folder whose lock this process holds."""
+
+    folder: RunFolder
+    lock: int
+
+    def release(self, *, remove: bool) -> None:
+        """Let go of the lock; with `remove` the folder goes first."""
+        if remove:
+            self.folder.remove()
+        with contextlib.suppress(OSError):
+            os.close(self.lock)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalState:
+    """The state folder."""
+
+    root: Path
+
+    @classmethod
+    def open(cls) -> LocalState:
+        """Open the folder named by `PROCTOR_STATE_DIR`, by default the user's state folder.
+
+        Raises:
+            UserError: the folder can't be made or written.
+        """
+        named = os.environ.get(STATE_DIR)
+        root = Path(named) if named else Path(platformdirs.user_state_dir("proctor"))
+        state = cls(root.absolute())
+        try:
+            state.runs.mkdir(parents=True, exist_ok=True)
+            state.branches.mkdir(exist_ok=True)
+            state.root.chmod(0o700)
+        except OSError as error:
+            raise UserError(
+                f"the state folder can't be used ({error.strerror})",
+                where=str(state.root),
+                remedy=f"make it writable or set {STATE_DIR} to another folder",
+            ) from error
+        return state
+
+    @property
+    def runs(self) -> Path:
+        """One folder a run."""
+        return self.root / "runs"
+
+    @property
+    def branches(self) -> Path:
+        """Branches that are files, of all runs; each carries its own mark."""
+        return self.root / "branches"
+
+    @property
+    def installation(self) -> str:
+        """This installation's random id, made on first use."""
+        path = self.root / "installation"
+        fresh = self.root / f".installation-{os.getpid()}"
+        with contextlib.suppress(FileNotFoundError):
+            return path.read_text("ascii").strip()
+        fresh.write_text(f"laptop-{secrets.token_hex(8)}\n", "ascii")
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+        return path.read_text("ascii").strip()
+
+    def hold(self, run_id: RunId, record: dict[str, str]) -> HeldRun:
+        """Make and lock a run's folder.
+
+        Raises:
+            RunError: another process holds it.
+        """
+        folder = RunFolder(self.runs / run_id)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        lock = self._try_lock(folder)
+        if lock is None:
+            raise RunError("is running right now", where=run_id, reason="RunAlive")
+        folder.work.mkdir(exist_ok=True)
+        folder.record.write_bytes(dump_bytes(record))
+        return HeldRun(folder, lock)
+
+    def gone(self) -> Iterator[HeldRun]:
+        """Hold each run whose process is gone, one after the other; the caller releases it."""
+        for path in sorted(self.runs.iterdir()):
+            if not path.is_dir():
+                continue
+            folder = RunFolder(path)
+            lock = self._try_lock(folder)
+            if lock is not None:
+                yield HeldRun(folder, lock)
+
+    def alive(self) -> frozenset[str]:
+        """Ids of runs whose lock is held by a process."""
+        living = set()
+        for path in self.runs.iterdir():
+            lock = self._try_lock(RunFolder(path)) if path.is_dir() else None
+            if lock is None:
+                living.add(path.name)
+            else:
+                os.close(lock)
+        return frozenset(living)
+
+    @staticmethod
+    def _try_lock(folder: RunFolder) -> int | None:
+        try:
+            lock = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return None
+            raise
+        return lock
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder whatever an agent did to it (closed folders, links); links stay unfollowed.
+
+    Raises:
+        OSError: something is left.
+    """
+
+    def open_up(function: object, name: str, error: BaseException) -> None:
+        if isinstance(error, FileNotFoundError):
+            return
+        parent = Path(name).parent
+        for folder in (parent, Path(name)):
+            if folder.is_dir() and not folder.is_symlink():
+                folder.chmod(0o700)
+        if Path(name).is_dir() and not Path(name).is_symlink():
+            shutil.rmtree(name)
+        else:
+            Path(name).unlink(missing_ok=True)
+
+    if not path.exists():
+        return
+    shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
