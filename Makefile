@@ -46,6 +46,11 @@ lint: .venv/.stamp-dev ## what a change must pass; pre-commit runs the same
 	@git ls-files -z | xargs -0 $(BIN)/detect-private-key
 	@git ls-files -z | xargs -0 $(BIN)/check-added-large-files --enforce-all --maxkb=1024
 
+	@scripts/generate.sh --check
+
+gen: .venv/.stamp-dev ## write the generated files (docs/reference)
+	@scripts/generate.sh
+
 clean: ## remove .venv and all that tools have left
 	rm -rf .venv .cache build dist *.egg-info .coverage* htmlcov .proctor
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

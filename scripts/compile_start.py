@@ -1,4 +1,4 @@
-"""Compiles what ``proctor`` imports when it starts; compiling all that is installed takes 12 s."""
+"""Compiles what ``proctor check`` imports; compiling all that is installed takes 12 s."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import sys
 from importlib.util import cache_from_source
 from pathlib import Path
 
-import proctor_operator.cli.app
+# The verbs import their heavy libraries late, and so do the formats; a set is loaded by these.
+STARTING = ("proctor_operator.cli", "proctor_grader.formats")
+LATE = ("yaml", "rich.console", "rich.table")
 
 
 def main() -> None:
-    """Import every verb as the command line does, then compile all that came along."""
-    package = importlib.import_module("proctor_operator.cli")
-    for module in pkgutil.iter_modules(package.__path__, "proctor_operator.cli."):
-        importlib.import_module(module.name)
+    """Import what starts, then compile all that came along and has no fresh byte code."""
+    for package in STARTING:
+        found = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
+        for entry in found:
+            importlib.import_module(entry.name)
+    for name in LATE:
+        importlib.import_module(name)
     for name, module in sorted(sys.modules.items()):
         source = getattr(module, "__file__", None)
         if source is None or not source.endswith(".py") or name == "__main__":
@@ -27,4 +32,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ImportError, SyntaxError) as error:
+        # Half-written code must not keep anybody from setting up the tools to mend it.
+        print(f"setup: byte code was not compiled: {error}", file=sys.stderr)

@@ -119,19 +119,21 @@ class SnapshotBuilder:
         unit: Unit,
         *,
         attempt: int = 1,
-        agent: AgentFacts | None = None,
+        facts: AgentFacts | None = None,
         result: RecordedResult | None = None,
+        first_attempt: int = 1,
         earlier: Sequence[AttemptObservation] = (),
         **stages: StageObservation,
     ) -> SnapshotBuilder:
         """Add a living unit whose last attempt has these stages, by lower-case name."""
         seen = {Stage(name): stage for name, stage in stages.items()}
         observation = UnitObservation(
-            unit, (*earlier, AttemptObservation(attempt, seen, agent)), result=result
+            unit,
+            (*earlier, AttemptObservation(attempt, seen, facts)),
+            first_attempt=first_attempt,
+            result=result,
         )
-        return SnapshotBuilder(
-            replace(self.snapshot, living=(*self.snapshot.living, observation))
-        )
+        return SnapshotBuilder(replace(self.snapshot, living=(*self.snapshot.living, observation)))
 
     def waiting(self, *units: Unit) -> SnapshotBuilder:
         """Add units that were not started."""
@@ -340,9 +342,7 @@ class FakeWorld:
         seen = self.observed(key)
         if seen is None or not seen.is_running:
             return
-        self.put(
-            key, replace(seen, state=state, ended_at=self.now, cause=cause, reason=reason)
-        )
+        self.put(key, replace(seen, state=state, ended_at=self.now, cause=cause, reason=reason))
         if isinstance(key, RunStage):
             if key is RunStage.CLEANUP and state is StageState.SUCCEEDED:
                 self.branches.clear()

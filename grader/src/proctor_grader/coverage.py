@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from proctor_grader.identifiers import last_part
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from proctor_grader.model.task import Task
 
@@ -108,17 +109,17 @@ def models_in(project: str | os.PathLike[str]) -> tuple[str, ...]:
         listed = _manifest_models(repo)
         if listed is None:
             listed = [path for path in repo.walk("models", hidden=True) if path.endswith(".sql")]
-    return tuple(sorted(set(listed)))
+    return tuple(sorted(listed))
 
 
 def _declared(task: Task | Mapping[str, Any]) -> Iterable[str]:
-    if hasattr(task, "covers"):
-        return (*task.covers, *task.builds)
-    return (*task.get("covers", ()), *task.get("builds", ()))
+    if isinstance(task, Mapping):
+        return (*task.get("covers", ()), *task.get("builds", ()))
+    return (*task.covers, *task.builds)
 
 
 def _model_name(path: str) -> str:
-    return path.lower().replace("\\", "/").rpartition("/")[2].rpartition(".")[0]
+    return path.lower().replace("\\", "/").rpartition("/")[2].rsplit(".", 1)[0]
 
 
 def _percent(part: int, whole: int) -> Decimal | None:

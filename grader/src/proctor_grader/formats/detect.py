@@ -31,13 +31,13 @@ _RUN_FILE = "proctor.yaml"
 _KEY_LINE = re.compile(r"^(task_id|evals):", re.MULTILINE)
 
 
-def detect_format(repo: Repo, only: str | None, log: ProblemLog) -> str | None:
+def detect_format(repo: Repo, only: str | None, problems: ProblemLog) -> str | None:
     """Return the one format that the set is in; None after the error about none or several.
 
     Args:
         repo: the open set.
         only: name of the one file at the root that was asked for; None for the whole set.
-        log: gets the error, at `.`.
+        problems: gets the error, at `.`.
 
     Source: evals format, section 1.
     """
@@ -55,9 +55,9 @@ def detect_format(repo: Repo, only: str | None, log: ProblemLog) -> str | None:
         return next(iter(first))
     if first:
         kinds = ", ".join(f"{name} ({first[name]})" for name in FORMATS if name in first)
-        log.error(".", f"more than one format found: {kinds}: choose one with --format")
+        problems.error(".", f"more than one format found: {kinds}: choose one with --format")
     else:
-        log.error(
+        problems.error(
             ".",
             "no eval set found (expected eval.json at the root for eval-json, a YAML file with"
             " task_id for tasks, or one with evals for evals)",
@@ -87,7 +87,7 @@ def _top_level_keys(content: bytes) -> set[str] | None:
 
     Only the parser's events are looked at: nothing is built, so aliases can't blow up.
     """
-    import yaml  # not needed by a set without YAML files
+    import yaml  # noqa: PLC0415  # a set without YAML files never needs it
 
     keys: set[str] = set()
     depth = 0

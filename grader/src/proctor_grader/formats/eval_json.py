@@ -40,21 +40,21 @@ _FINGERPRINT = re.compile("fp-[0-9a-f]{32}")
 _BOM = b"\xef\xbb\xbf"
 
 
-def load_eval_json(repo: Repo, default_name: str, log: ProblemLog) -> EvalSet | None:
+def load_eval_json(repo: Repo, default_name: str, problems: ProblemLog) -> EvalSet | None:
     """Return the set with every task that has no fault; None when the manifest can't be read.
 
     Args:
         repo: the open set.
         default_name: of a set whose manifest names none.
-        log: gets every problem.
+        problems: gets every problem.
 
     Source: eval-json format, sections 2 to 6.
     """
-    document = _read_manifest(repo, log)
+    document = _read_manifest(repo, problems)
     if document is None:
         return None
-    parsed = parse_manifest(document, repo, default_name, log)
-    name, text = read_instructions(repo, log)
+    parsed = parse_manifest(document, repo, default_name, problems)
+    name, text = read_instructions(repo, problems)
     return EvalSet(
         format=FORMAT,
         name=parsed.name,
@@ -81,10 +81,10 @@ class Manifest:
 
 
 def parse_manifest(
-    document: JsonObject, files: SetFiles, default_name: str, log: ProblemLog
+    document: JsonObject, files: SetFiles, default_name: str, problems: ProblemLog
 ) -> Manifest:
     """Judge a manifest's keys and read the tasks; pure but for what `files` answers."""
-    place = Place(log, Suggestions())
+    place = Place(problems, Suggestions())
     legacy = {_LEGACY_TASKS} if "tasks" not in document else set()
     place.unknown_keys((key for key in document if key not in legacy), _KEYS)
     name = _text(document, "name", place)
@@ -103,42 +103,46 @@ def parse_manifest(
     )
 
 
-def _read_manifest(repo: Repo, log: ProblemLog) -> JsonObject | None:
+def _read_manifest(repo: Repo, problems: ProblemLog) -> JsonObject | None:
     """Return the manifest's object; None after the one error that ends the load (F1-F3, F5)."""
-    content = _manifest_bytes(repo, log)
+    content = _manifest_bytes(repo, problems)
     if content is None:
         return None
     if content.startswith(_BOM):
-        log.warning(MANIFEST_FILE, "eval.json starts with a byte order mark (BOM): save it without")
+        problems.warning(
+            MANIFEST_FILE, "eval.json starts with a byte order mark (BOM): save it without"
+        )
         content = content[len(_BOM) :]
     try:
         document = parse_json(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        log.error(MANIFEST_FILE, f"eval.json is not valid JSON: byte {error.start} is not UTF-8")
+        problems.error(
+            MANIFEST_FILE, f"eval.json is not valid JSON: byte {error.start} is not UTF-8"
+        )
         return None
     except InvalidJsonError as error:
-        log.error(MANIFEST_FILE, f"eval.json is not valid JSON: {error}")
+        problems.error(MANIFEST_FILE, f"eval.json is not valid JSON: {error}")
         return None
     if not isinstance(document, dict):
-        log.error(MANIFEST_FILE, "eval.json must be a JSON object")
+        problems.error(MANIFEST_FILE, "eval.json must be a JSON object")
         return None
     return document
 
 
-def _manifest_bytes(repo: Repo, log: ProblemLog) -> bytes | None:
+def _manifest_bytes(repo: Repo, problems: ProblemLog) -> bytes | None:
     # The name is looked up in the listing, since some file systems find it in other spellings.
     if MANIFEST_FILE not in repo.names:
-        log.error(MANIFEST_FILE, "no eval.json at the repo root")
+        problems.error(MANIFEST_FILE, "no eval.json at the repo root")
         return None
     content = repo.read_bytes(MANIFEST_FILE, MAX_MANIFEST_BYTES)
     if not isinstance(content, FileFault):
         return content
     if content.refusal:
-        log.error(MANIFEST_FILE, content.refusal)
+        problems.error(MANIFEST_FILE, content.refusal)
     elif content.kind is FaultKind.MISSING:
-        log.error(MANIFEST_FILE, "no eval.json at the repo root")
+        problems.error(MANIFEST_FILE, "no eval.json at the repo root")
     else:
-        log.error(MANIFEST_FILE, f"eval.json cannot be read: {content.detail}")
+        problems.error(MANIFEST_FILE, f"eval.json cannot be read: {content.detail}")
     return None
 
 

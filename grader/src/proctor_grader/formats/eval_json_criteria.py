@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from proctor_grader.formats.eval_json_table import read_strings, read_table
 from proctor_grader.formats.exact import finite_number, integer, plain_decimal, tolerance
-from proctor_grader.formats.place import is_faultless
 from proctor_grader.formats.strict_json import JsonNumber, type_name
 from proctor_grader.identifiers import is_plain_name
 from proctor_grader.model.criterion import ModelExpectation, ModelRebuiltCriterion, NumberCriterion
@@ -58,7 +57,7 @@ def read_grading(
 
     Source: eval-json format, G1 to G5, C1 to C7 and R1 to R9.
     """
-    before = len(place.log.problems)
+    mark = place.mark()
     gold = _gold(entry, place)
     checks = _checks(entry, default_tolerance, place)
     grade = _grade(entry, task_class, place)
@@ -70,7 +69,7 @@ def read_grading(
         return Grading(gold, (grade.rebuilt,), (grade.rebuilt.model,))
     if not entry.get("checks"):
         checks = _gold_check(gold, default_tolerance)
-    if not checks and is_faultless(place.log, before):
+    if not checks and place.is_sound_since(mark):
         _warn_ungraded(gold, place)
     return Grading(gold, checks, None if grade.kind is None else ())
 

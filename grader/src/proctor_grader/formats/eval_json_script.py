@@ -49,9 +49,7 @@ def parse_script_settings(document: JsonObject, files: SetFiles, place: Place) -
     return ScriptSettings(timeout_seconds=timeout, env_file=env_file, env=env)
 
 
-def _env_file(
-    given: JsonObject, files: SetFiles, place: Place
-) -> tuple[str, Mapping[str, str]]:
+def _env_file(given: JsonObject, files: SetFiles, place: Place) -> tuple[str, Mapping[str, str]]:
     path = given.get("env_file", "")
     if not isinstance(path, str):
         place.error(".env_file", f"env_file must be a string (found {type_name(path)})")
@@ -74,7 +72,8 @@ def _env_file(
 def parse_env(text: str, path: str, place: Place) -> dict[str, str]:
     """Return the entries of an environment file; the last one of a name wins.
 
-    A line is `KEY=VALUE`; what follows the first `=` is the value as it is. Lines end at line feeds.
+    A line is `KEY=VALUE`; what follows the first `=` is the value as it is. Only line feeds end a
+    line.
 
     Source: eval-json format, T13.
     """

@@ -46,7 +46,9 @@ def read_table(text: str, suffix: str, place: Place) -> str | None:
     return None
 
 
-def read_tables(entry: JsonObject, key: str, place: Place, owner: str = "") -> tuple[str, ...] | None:
+def read_tables(
+    entry: JsonObject, key: str, place: Place, owner: str = ""
+) -> tuple[str, ...] | None:
     """Return a list of table names, empty when absent; None when it has a fault.
 
     Args:

@@ -11,7 +11,7 @@ from proctor_grader.formats.eval_json_criteria import read_grading
 from proctor_grader.formats.eval_json_table import read_capture, read_tables
 from proctor_grader.formats.exact import is_integer
 from proctor_grader.formats.paths import escapes, is_relative, segments
-from proctor_grader.formats.place import Place, fault_message, is_faultless
+from proctor_grader.formats.place import Place, fault_message
 from proctor_grader.formats.repo import FaultKind, FileFault
 from proctor_grader.formats.strict_json import JsonNumber, type_name
 from proctor_grader.identifiers import has_control_character
@@ -76,19 +76,18 @@ class TaskReader:
 
         Source: eval-json format, section 5.
         """
-        log = document.log
         where = f"tasks[{index}]"
-        before = len(log.problems)
+        mark = document.mark()
         if not isinstance(entry, dict):
             found = f"each task must be an object (found {type_name(entry)})"
             document.error(where, f"task #{index + 1}: {found}")
             return None
         task_id = self._task_id(entry, document.inside(where))
         label = f"task {task_id}: " if task_id else f"task #{index + 1}: "
-        place = Place(log, document.suggestions, where, label)
+        place = Place(document.problems, document.suggestions, where, label)
         place.unknown_keys(entry, _KEYS)
         task = self._task(entry, task_id, place)
-        return task if is_faultless(log, before) else None
+        return task if place.is_sound_since(mark) else None
 
     def _task_id(self, entry: JsonObject, place: Place) -> TaskId | None:
         """Return the id if it is usable; it is remembered in any case."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NAMES = ("CLAUDE.md", "claude.md")
 
 
-def read_instructions(repo: Repo, log: ProblemLog) -> tuple[str | None, str]:
+def read_instructions(repo: Repo, problems: ProblemLog) -> tuple[str | None, str]:
     """Return the instruction file's name and text; None and empty without one.
 
     A blank one and one that is no regular file do not count. A faulty one is reported at its name.
@@ -29,7 +29,7 @@ def read_instructions(repo: Repo, log: ProblemLog) -> tuple[str | None, str]:
             if text.kind is FaultKind.MISSING:
                 continue
             message = fault_message(text, subject="CLAUDE.md", missing="CLAUDE.md cannot be read")
-            log.error(name, text.refusal or message)
+            problems.error(name, text.refusal or message)
             return None, ""
         if text and not text.isspace():
             return name, text

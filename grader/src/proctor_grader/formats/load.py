@@ -52,14 +52,15 @@ class LoadedSet:
 def load_set(
     path: str | os.PathLike[str],
     *,
-    format: str = AUTO,  # noqa: A002  # the name that the command line and the resources use
+    format: str = AUTO,
     strict: bool = False,
     source_url: str = "",
 ) -> LoadedSet:
     """Load an eval set, collecting everything that is wrong with it.
 
     Args:
-        path: the set's folder or `eval.json` in it.
+        path: the set's folder or a file in it, to which the set is then restricted; `eval.json`
+            stands for its folder.
         format: `auto`, or the format's name, which is then not questioned.
         strict: make every warning an error.
         source_url: the git URL that the folder was cloned from; names a set without a name.
@@ -76,30 +77,30 @@ def load_set(
         )
     folder, only = _folder_and_file(path)
     name = name_from_url(source_url) or _folder_name(folder)
-    log = ProblemLog()
+    problems = ProblemLog()
     with Repo(folder) as repo:
-        found = detect_format(repo, only, log) if format == AUTO else format
-        eval_set = _load(repo, found, only, name, log)
+        found = detect_format(repo, only, problems) if format == AUTO else format
+        eval_set = _load(repo, found, only, name, problems)
     if strict:
-        log.promote_warnings()
+        problems.promote_warnings()
     return LoadedSet(
         eval_set=eval_set,
-        errors=log.of(Severity.ERROR),
-        warnings=log.of(Severity.WARNING),
+        errors=problems.of(Severity.ERROR),
+        warnings=problems.of(Severity.WARNING),
         format=found or "",
         name=name if eval_set is None else eval_set.name,
     )
 
 
 def _load(
-    repo: Repo, found: str | None, only: str | None, name: str, log: ProblemLog
+    repo: Repo, found: str | None, only: str | None, name: str, problems: ProblemLog
 ) -> EvalSet | None:
     if found == EVAL_JSON:
-        if only is None:
-            return load_eval_json(repo, name, log)
-        log.error(MANIFEST_FILE, "no eval.json at the repo root")
+        if only is None or only.lower() == MANIFEST_FILE:
+            return load_eval_json(repo, name, problems)
+        problems.error(MANIFEST_FILE, "no eval.json at the repo root")
     elif found is not None:
-        log.error(".", f"this version reads {EVAL_JSON} sets only (found format {found})")
+        problems.error(".", f"this version reads {EVAL_JSON} sets only (found format {found})")
     return None
 
 
@@ -114,7 +115,7 @@ def _folder_and_file(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
         raise cannot_read(path, error) from error
     if stat.S_ISDIR(mode):
         return given, None
-    return given.parent, None if names_manifest else given.name
+    return given.parent, given.name
 
 
 def _folder_name(folder: Path) -> str:

@@ -44,26 +44,36 @@ class Place:
         label: `task <id>: ` inside a task, else empty.
     """
 
-    log: ProblemLog
+    problems: ProblemLog
     suggestions: Suggestions
     where: str = ""
     label: str = ""
 
     def inside(self, suffix: str) -> Place:
         """Return a place within this one, with the same label."""
-        return Place(self.log, self.suggestions, self.where + suffix, self.label)
+        return Place(self.problems, self.suggestions, self.where + suffix, self.label)
+
+    def mark(self) -> int:
+        """Return how many problems there are so far, for `is_sound_since`."""
+        return len(self.problems.problems)
+
+    def is_sound_since(self, mark: int) -> bool:
+        """Whether no error was reported since the mark was taken, anywhere."""
+        return all(
+            problem.severity is not Severity.ERROR for problem in self.problems.problems[mark:]
+        )
 
     def error(self, suffix: str, message: str) -> None:
         """Report an error at `suffix` (`.key`, `[0]` or both), with the label."""
-        self.log.error((self.where + suffix).removeprefix("."), self.label + message)
+        self.problems.error((self.where + suffix).removeprefix("."), self.label + message)
 
     def warning(self, suffix: str, message: str) -> None:
         """Report a warning at `suffix`, with the label."""
-        self.log.warning((self.where + suffix).removeprefix("."), self.label + message)
+        self.problems.warning((self.where + suffix).removeprefix("."), self.label + message)
 
     def plain_error(self, suffix: str, message: str) -> None:
         """Report an error about an id or a path: those carry no label."""
-        self.log.error((self.where + suffix).removeprefix("."), message)
+        self.problems.error((self.where + suffix).removeprefix("."), message)
 
     def unknown_keys(self, keys: Iterable[str], known: tuple[str, ...]) -> None:
         """Warn of every key that isn't known here, with the nearest one that is.
@@ -88,11 +98,6 @@ class Place:
             self.plain_error(suffix, fault.refusal)
         else:
             self.error(suffix, fault_message(fault, subject=subject, missing=missing))
-
-
-def is_faultless(log: ProblemLog, since: int) -> bool:
-    """Whether no error was added to a log after its first `since` problems."""
-    return all(problem.severity is not Severity.ERROR for problem in log.problems[since:])
 
 
 def fault_message(fault: FileFault, *, subject: str, missing: str) -> str:

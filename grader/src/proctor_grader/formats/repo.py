@@ -133,12 +133,12 @@ class Repo:
         if isinstance(file, FileFault):
             return file
         try:
-            content = _read_at_most(file, limit + 1)
+            content = _read_at_most(file, limit)
         except OSError as error:
             return FileFault(FaultKind.DENIED, path, _reason(error))
         finally:
             os.close(file)
-        if len(content) > limit:
+        if content is None:
             return FileFault(FaultKind.TOO_LARGE, path, f"larger than {limit // MEBIBYTE} MiB")
         self._left -= len(content)
         if self._left < 0:
@@ -294,13 +294,16 @@ def _fault(path: str, error: OSError) -> FileFault:
     return FileFault(FaultKind.MISSING, path)
 
 
-def _read_at_most(file: int, limit: int) -> bytes:
+def _read_at_most(file: int, limit: int) -> bytes | None:
+    """Return the whole content; None when it is longer, even if it only grows meanwhile."""
+    size = os.fstat(file).st_size
+    if size > limit:
+        return None
     parts: list[bytes] = []
-    left = limit
-    while left > 0:
-        part = os.read(file, min(left, os.fstat(file).st_size + 1 if not parts else MEBIBYTE))
-        if not part:
-            break
+    total = 0
+    while part := os.read(file, size + 1 if total == 0 else MEBIBYTE):
         parts.append(part)
-        left -= len(part)
+        total += len(part)
+        if total > limit:
+            return None
     return b"".join(parts)

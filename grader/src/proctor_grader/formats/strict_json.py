@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeAlias, cast
 
 MAX_DEPTH = 100
@@ -24,7 +25,7 @@ class JsonNumber:
 
 
 JsonObject: TypeAlias = "dict[str, JsonValue]"
-JsonValue: TypeAlias = "str | JsonNumber | bool | None | list[JsonValue] | JsonObject"
+JsonValue: TypeAlias = "str | JsonNumber | bool | list[JsonValue] | JsonObject | None"
 
 _TYPE_NAMES = {
     str: "string",
@@ -57,7 +58,9 @@ def parse_json(text: str) -> JsonValue:
     try:
         value = cast("JsonValue", _DECODER.decode(text))
     except json.JSONDecodeError as error:
-        reason = f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
+        reason = (
+            f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
+        )
         raise InvalidJsonError(reason) from None
     except RecursionError:
         raise InvalidJsonError(_TOO_DEEP) from None
@@ -96,19 +99,20 @@ _DECODER = json.JSONDecoder(
 def _refuse_deep_or_broken(root: JsonValue, *, may_have_surrogates: bool) -> None:
     """Look at every value once, level by level; strings only where an escape could break one."""
     level: list[JsonValue] = [root]
-    for _ in range(MAX_DEPTH + 1):
+    for depth in count(1):
         inner: list[JsonValue] = []
         for value in level:
-            if isinstance(value, dict):
-                inner.extend(value.values())
-                if may_have_surrogates:
+            if isinstance(value, dict | list):
+                if depth > MAX_DEPTH:
+                    raise InvalidJsonError(_TOO_DEEP)
+                if isinstance(value, dict):
+                    inner.extend(value.values())
+                    if may_have_surrogates:
+                        inner.extend(value)
+                else:
                     inner.extend(value)
-            elif isinstance(value, list):
-                inner.extend(value)
             elif may_have_surrogates and isinstance(value, str) and _SURROGATE.search(value):
                 raise InvalidJsonError("unpaired surrogate in a string")
         if not inner:
             return
         level = inner
-    if any(isinstance(value, dict | list) for value in level):
-        raise InvalidJsonError(_TOO_DEEP)

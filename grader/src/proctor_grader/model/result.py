@@ -149,6 +149,23 @@ class StageRecord:
             "seconds": self.seconds,
         }
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> StageRecord:
+        """Read a record back; keys that a marker adds are passed over."""
+        names = (
+            "ok",
+            "reason",
+            "message",
+            "exit_code",
+            "signal",
+            "timed_out",
+            "started_at",
+            "ended_at",
+        )
+        return cls(
+            **{name: document[name] for name in names}, seconds=float(document["seconds"])
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
@@ -236,7 +253,9 @@ class UnitResult:
             ),
             truncated=document["truncated"],
             details=document["details"],
-            stages={name: StageRecord(**record) for name, record in document["stages"].items()},
+            stages={
+                name: StageRecord.from_json(record) for name, record in document["stages"].items()
+            },
             captures=document["captures"],
             usage=document["usage"],
             evidence=document["evidence"],

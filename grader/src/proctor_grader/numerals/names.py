@@ -17,7 +17,6 @@ from proctor_grader.numerals.shape import (
     BOUNDARY,
     CODES,
     DASH,
-    DASHES,
     HYPHEN,
     HYPHENS,
     LETTER,
@@ -48,16 +47,18 @@ _CLOCK = (
     rf"(?:Z(?![{WORD}])|[+\-−](?:0[0-9]|1[0-4])(?::?[0-5][0-9])?(?![0-9]))?"
 )
 _CLOCK_TIME = re.compile(_CLOCK)
-_UUID = re.compile(
-    rf"[0-9a-fA-F]{{8}}(?:[{HYPHEN}][0-9a-fA-F]{{4}}){{3}}[{HYPHEN}][0-9a-fA-F]{{12}}{BOUNDARY}"
-)
-_ISO_TIMESTAMP = re.compile(rf"[0-9]{{4}}[{DASH}][0-9]{{2}}[{DASH}][0-9]{{2}}T{_CLOCK}")
-_CHAIN = re.compile(rf"[0-9]++(?:[{DASH}][0-9]++{BOUNDARY}){{2,}}+")
-_YEAR_MONTH = re.compile(rf"(?:19|20)[0-9]{{2}}[{DASH}](?:0[1-9]|1[0-2])(?![0-9])")
-_SLASH_DATE = re.compile(
+_UUID = rf"[0-9a-fA-F]{{8}}(?:[{HYPHEN}][0-9a-fA-F]{{4}}){{3}}[{HYPHEN}][0-9a-fA-F]{{12}}{BOUNDARY}"
+_TIMESTAMP = rf"[0-9]{{4}}[{DASH}][0-9]{{2}}[{DASH}][0-9]{{2}}T{_CLOCK}"
+_CHAIN = rf"{_TIMESTAMP}|[0-9]++(?:[{DASH}][0-9]++{BOUNDARY}){{2,}}+"
+_YEAR_MONTH = rf"(?:19|20)[0-9]{{2}}[{DASH}](?:0[1-9]|1[0-2])(?![0-9])"
+_SLASH_DATE = (
     r"(?:[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})|[0-9]{4}/[0-9]{1,2}/[0-9]{1,2})"
     rf"(?!\.?[0-9])(?:(?=T[0-9])|(?![{LETTER}]))"
 )
+_DATE_OR_ID = re.compile(f"({_UUID})|({_CHAIN})|({_YEAR_MONTH})|({_SLASH_DATE})")
+_DATE_OR_ID_KINDS = [SkipKind.UUID, SkipKind.DASH_CHAIN, SkipKind.YEAR_MONTH, SkipKind.SLASH_DATE]
+_JOINED_ID = re.compile(f"({_UUID})|({_SLASH_DATE})")
+_JOINED_ID_KINDS = [SkipKind.UUID, SkipKind.SLASH_DATE]
 _REST = re.compile(rf"[{WORD}]*+(?:[{HYPHEN}.][{WORD}]++|(?<=[0-9]),[0-9]{{3}}(?![0-9]))*+")
 _MIXED_REST = re.compile(rf"[{WORD}]*+(?:[{HYPHEN}.][{WORD}]++)*+")
 
@@ -163,16 +164,14 @@ def date_or_id(shape: str, at: int, *, is_joined: bool) -> Name | None:
         at: place of the first digit.
         is_joined: a dash joins the digits to a number that was just read.
     """
-    if match := _UUID.match(shape, at):
-        return Name(SkipKind.UUID, match.end())
-    if not is_joined:
-        if match := _ISO_TIMESTAMP.match(shape, at) or _CHAIN.match(shape, at):
-            return Name(SkipKind.DASH_CHAIN, match.end())
-        if match := _YEAR_MONTH.match(shape, at):
-            return Name(SkipKind.YEAR_MONTH, match.end())
-    if match := _SLASH_DATE.match(shape, at):
-        return Name(SkipKind.SLASH_DATE, match.end())
-    return None
+    # A number and what a dash joins to it are a range, never a chain or a month.
+    pattern, kinds = (
+        (_JOINED_ID, _JOINED_ID_KINDS) if is_joined else (_DATE_OR_ID, _DATE_OR_ID_KINDS)
+    )
+    match = pattern.match(shape, at)
+    if match is None or match.lastindex is None:
+        return None
+    return Name(kinds[match.lastindex - 1], match.end())
 
 
 def _end(pattern: re.Pattern[str], shape: str, at: int) -> int:

@@ -18,21 +18,24 @@ MAX_DIGITS: Final = 100
 
 _RUN = re.compile(rf"[0-9]++(?:[,.{APOSTROPHE}_\u00a0][0-9]++)*+")
 
-# Group 1: the whole part, group 2: the fraction without its mark.
+# The only group that matches is the fraction.
 _GROUPED = r"[1-9][0-9]{0,2}"
-_FORMS: Final = (
-    re.compile(r"([0-9]++)(?:\.([0-9]++))?"),  # 1, 2
-    re.compile(rf"({_GROUPED}(?:,[0-9]{{3}})++)(?:\.([0-9]++))?"),  # 3
-    re.compile(r"([1-9][0-9]?(?:,[0-9]{2}(?![0-9]))++,[0-9]{3})(?:\.([0-9]++))?"),  # 4
-    re.compile(
-        rf"({_GROUPED}(?:(?:[{APOSTROPHE}][0-9]{{3}})++|(?:_[0-9]{{3}})++|(?:\u00a0[0-9]{{3}})++))"
-        r"(?:[.,]([0-9]++))?"
-    ),  # 5
-    re.compile(rf"({_GROUPED}(?:\.[0-9]{{3}})++),([0-9]++)"),  # 6, with a decimal comma
-    re.compile(r"()\.([0-9]++)"),  # a leading dot
+_FRACTION = r"(?:\.([0-9]++))?"
+_FORMS = re.compile(
+    "|".join(
+        (
+            rf"[0-9]++{_FRACTION}",  # 1, 2
+            rf"{_GROUPED}(?:,[0-9]{{3}})++{_FRACTION}",  # 3
+            rf"[1-9][0-9]?(?:,[0-9]{{2}}(?![0-9]))++,[0-9]{{3}}{_FRACTION}",  # 4
+            rf"{_GROUPED}(?:(?:[{APOSTROPHE}][0-9]{{3}})++|(?:_[0-9]{{3}})++|(?:\u00a0[0-9]{{3}})++)"
+            r"(?:[.,]([0-9]++))?",  # 5
+            rf"{_GROUPED}(?:\.[0-9]{{3}})++,([0-9]++)",  # 6, with a decimal comma
+            rf"{_GROUPED}(?:\.[0-9]{{3}}){{2,}}+",  # 6, 7
+            r"\.([0-9]++)",  # a leading dot
+        )
+    )
 )
-_DOT_GROUPED = re.compile(rf"({_GROUPED}(?:\.[0-9]{{3}}){{2,}}+)")  # 6 and 7
-_DECIMAL_COMMA = re.compile(r"([0-9]++),([0-9]++)")  # 8
+_DECIMAL_COMMA = re.compile(r"[0-9]++,([0-9]++)")  # 8
 _PARTS_AT_MARKS = re.compile(rf"[^{APOSTROPHE}\u00a0]++")  # 10
 _PARTS_AT_COMMAS = re.compile(r"[^,]++")  # 11
 _SEPARATORS = str.maketrans("", "", ",.'’_\u00a0")
@@ -71,21 +74,18 @@ def read_run(shape: str, start: int, end: int, *, is_marked: bool) -> Iterator[P
     Yields:
         At least one part; the first begins at `start` and the last ends at `end`.
     """
-    part = _fit(shape, start, end, is_marked=is_marked)
-    if part is not None:
+    if part := _fit(shape, start, end, is_marked=is_marked):
         yield part
     elif shape.find("_", start, end) >= 0:
         yield Part(start, end, "", 0, SkipKind.IDENTIFIER)
     else:
         for piece in _PARTS_AT_MARKS.finditer(shape, start, end):
-            marked_piece = is_marked and piece.end() == end
-            yield from _read_piece(shape, *piece.span(), is_marked=marked_piece)
+            yield from _read_piece(shape, *piece.span(), is_marked=is_marked and piece.end() == end)
 
 
 def _read_piece(shape: str, start: int, end: int, *, is_marked: bool) -> Iterator[Part]:
     """Read a piece without apostrophes and fixed spaces: rules 1 to 8, 11 and 12."""
-    part = _fit(shape, start, end, is_marked=is_marked)
-    if part is not None:
+    if part := _fit(shape, start, end, is_marked=is_marked):
         yield part
         return
     for piece in _PARTS_AT_COMMAS.finditer(shape, start, end):
@@ -96,23 +96,19 @@ def _read_piece(shape: str, start: int, end: int, *, is_marked: bool) -> Iterato
 
 def _fit(shape: str, start: int, end: int, *, is_marked: bool) -> Part | None:
     """Apply rules 1 to 8 to a piece as a whole."""
-    for form in _FORMS:
-        if match := form.fullmatch(shape, start, end):
-            return _part(match)
-    if match := _DOT_GROUPED.fullmatch(shape, start, end):
-        octets = match[0].split(".")
-        if len(octets) == 4 and all(int(octet) <= 255 for octet in octets):
-            return Part(start, end, "", 0, SkipKind.IP_ADDRESS)
-        return _part(match)
-    if is_marked and (match := _DECIMAL_COMMA.fullmatch(shape, start, end)):
-        return _part(match)
-    return None
-
-
-def _part(match: re.Match[str]) -> Part:
-    whole, *rest = match.groups()
-    fraction = rest[0] if rest and rest[0] else ""
-    digits = whole.translate(_SEPARATORS) + fraction
+    match = _FORMS.fullmatch(shape, start, end)
+    if match is None and is_marked:
+        match = _DECIMAL_COMMA.fullmatch(shape, start, end)
+    if match is None:
+        return None
+    written = match[0]
+    if written.count(".") == 3 and "," not in written and _are_octets(written.split(".")):
+        return Part(start, end, "", 0, SkipKind.IP_ADDRESS)
+    digits = written.translate(_SEPARATORS)
     if len(digits) > MAX_DIGITS:
-        return Part(*match.span(), "", 0, SkipKind.TOO_LONG)
-    return Part(*match.span(), digits, len(fraction))
+        return Part(start, end, "", 0, SkipKind.TOO_LONG)
+    return Part(start, end, digits, len(match[match.lastindex]) if match.lastindex else 0)
+
+
+def _are_octets(groups: list[str]) -> bool:
+    return all(int(group) <= 255 for group in groups)

@@ -22,7 +22,7 @@ from proctor_grader.numerals.names import (
     word_kind,
     word_start,
 )
-from proctor_grader.numerals.numeral import Numbers, Numeral, Skipped, SkipKind
+from proctor_grader.numerals.numeral import Numbers, Numeral, SkipKind, Skipped
 from proctor_grader.numerals.prefix import Prefix, read_prefix
 from proctor_grader.numerals.runs import Part, read_run, run_end
 from proctor_grader.numerals.shape import DASH, DASHES, SPACE, shape_of

@@ -8,7 +8,6 @@ Source: spec/numbers.md, section 1.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 

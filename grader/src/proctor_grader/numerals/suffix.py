@@ -6,8 +6,7 @@ Source: spec/numbers.md, sections 4 (mixed tokens, hexadecimal), 5 (exponent) an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from proctor_grader.numerals.magnitude import has_currency_at, read_magnitude
 from proctor_grader.numerals.names import mixed_end
@@ -28,8 +27,7 @@ _HASH_LETTERS: Final = re.compile(r"[a-f]{2,}+")
 _HASH_LENGTH: Final = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Suffix:
+class Suffix(NamedTuple):
     """What belongs to a number on its right.
 
     Attributes:
@@ -64,7 +62,7 @@ def read_suffix(shape: str, start: int, end: int, *, has_money: bool) -> Suffix:
     word = _read_word(shape, match.end(), match.end(), has_money=has_money)
     # The digits of a power alone are its base: they already hold one power of ten.
     exponent -= 1 if is_power_alone else 0
-    return replace(word, exponent=exponent, is_bare=False)
+    return word._replace(exponent=exponent, is_bare=False)
 
 
 def _bounded(digits: str) -> int | None:

@@ -67,6 +67,12 @@ class Side:
         """Share of judged trials that passed, None without any."""
         return Fraction(self.passed, self.judged) if self.judged else None
 
+    def told(self) -> str:
+        """Return the side for people: the verdict, or how many trials passed."""
+        if len(self.verdicts) == 1:
+            return self.verdicts[0].value
+        return f"{self.passed} of {len(self.verdicts)} passed"
+
     def to_json(self) -> dict[str, Any]:
         """Return the side as it stands in the diff's document."""
         return {
@@ -90,18 +96,24 @@ class TaskChange:
     b: Side | None
 
     @property
+    def step(self) -> Fraction | None:
+        """By how much the share of judged trials that passed grew; None without both."""
+        rate_a = None if self.a is None else self.a.rate
+        rate_b = None if self.b is None else self.b.rate
+        return None if rate_a is None or rate_b is None else rate_b - rate_a
+
+    @property
     def change(self) -> Change:
         """Fixed and broken compare the shares of judged trials that passed."""
         if self.a is None:
             return Change.ONLY_B
         if self.b is None:
             return Change.ONLY_A
-        rate_a, rate_b = self.a.rate, self.b.rate
-        if rate_a is None or rate_b is None:
+        if self.step is None:
             return Change.NOT_COMPARABLE
-        if rate_a == rate_b:
+        if self.step == 0:
             return Change.SAME
-        return Change.FIXED if rate_b > rate_a else Change.BROKEN
+        return Change.FIXED if self.step > 0 else Change.BROKEN
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as it stands in the diff's document."""
@@ -146,12 +158,7 @@ class RunDiff:
 
         Every task weighs the same, whatever its number of trials. None without such tasks.
         """
-        steps = [
-            rate_b - rate_a
-            for task in self.tasks
-            if (rate_a := task.a and task.a.rate) is not None
-            and (rate_b := task.b and task.b.rate) is not None
-        ]
+        steps = [step for task in self.tasks if (step := task.step) is not None]
         return 100 * sum(steps, Fraction(0)) / len(steps) if steps else None
 
     @property

@@ -9,6 +9,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 from proctor_grader.model.result import Cause, Outcome
+from proctor_grader.numerals import render_decimal
 from proctor_grader.store.redact import redact_patterns
 
 OUTCOME_SIGNS = {
@@ -108,12 +109,9 @@ def plain(value: Decimal) -> str:
 
     Source: numbers.md, section 9.
     """
-    if value == 0:
-        return "0"
     if not -_EXPONENT_SHOWN < value.adjusted() < _EXPONENT_SHOWN:
         return str(value)  # what no check can hold is not written out in full
-    text = format(value, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return render_decimal(value)
 
 
 def short(value: Decimal) -> str:

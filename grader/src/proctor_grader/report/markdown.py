@@ -36,6 +36,7 @@ def render_markdown(text: str, *, top_level: int = 3) -> Markup:
     parser = _parser()
     tokens = parser.parse(excerpt(text, MARKDOWN_SHOWN))
     _fit_headings(tokens, top_level)
+    _align_by_class(tokens)
     rendered = parser.renderer.render(tokens, parser.options, {})
     return Markup(rendered)  # noqa: S704 - html is off and every link passed _is_safe_link
 
@@ -44,7 +45,7 @@ def render_markdown(text: str, *, top_level: int = 3) -> Markup:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTING})
     parser.enable(["table", "strikethrough"])
-    parser.validateLink = _is_safe_link  # type: ignore[method-assign] - documented way to do so
+    parser.validateLink = _is_safe_link  # type: ignore[method-assign]  # the documented way
     parser.add_render_rule("image", _image)
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("table_open", _table_open)
@@ -81,6 +82,14 @@ def _table_open(*_: Any) -> str:
 
 def _table_close(*_: Any) -> str:
     return "</table></div>\n"
+
+
+def _align_by_class(tokens: Sequence[Token]) -> None:
+    """Tables come with style attributes, which the pages' security policy refuses."""
+    for token in tokens:
+        style = token.attrs.pop("style", None)
+        if style is not None:
+            token.attrSet("class", str(style).rpartition(":")[2])
 
 
 def _fit_headings(tokens: Sequence[Token], top_level: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from proctor_grader.model.unit import Stage
 from proctor_grader.report.display import count_of, duration, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from decimal import Decimal
 
     from proctor_grader.model.result import UnitResult
@@ -117,9 +118,7 @@ def _spread(stage: str, values: Sequence[float]) -> Spread:
     lower, median, upper = (
         quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
     )
-    return Spread(
-        stage, len(values), sum(values), values[0], lower, median, upper, values[-1]
-    )
+    return Spread(stage, len(values), sum(values), values[0], lower, median, upper, values[-1])
 
 
 def facts_of(record: RunRecord) -> list[tuple[str, str]]:
@@ -167,5 +166,5 @@ def layers_of(coverage: Mapping[str, Any]) -> tuple[LayerCoverage, ...]:
     return tuple(
         LayerCoverage(str(layer), int(figures["covered"]), int(figures["total"]))
         for layer, figures in by_layer.items()
-        if hasattr(figures, "get") and {"covered", "total"} <= set(figures)
+        if isinstance(figures, Mapping) and {"covered", "total"} <= set(figures)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,6 @@ from proctor_grader.model.result import Outcome
 from proctor_grader.report.display import CAUSE_TEXTS, as_decimal, plain, short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from proctor_grader.model.result import ItemResult, UnitResult
 
 _ITEMS_NAMED = 2
@@ -30,7 +29,7 @@ def tolerance_text(tolerance: Decimal) -> str:
 def closest_value(data: Mapping[str, Any]) -> Decimal | None:
     """Return the number that came closest to a check's value; None when none was read."""
     closest = data.get("closest")
-    return as_decimal(closest.get("value")) if hasattr(closest, "get") else None
+    return as_decimal(closest.get("value")) if isinstance(closest, Mapping) else None
 
 
 def is_number_check(item: ItemResult) -> bool:

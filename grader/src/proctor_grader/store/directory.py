@@ -38,8 +38,9 @@ class DirectoryStore:
     """
 
     def __init__(self, root: Path) -> None:
-        # Absolute, since a later change of the working directory must not move the store.
-        self._tree = Tree(Path(os.path.abspath(root)))  # noqa: PTH100 - resolve() follows links
+        # Absolute, since a later change of the working directory must not move the
+        # store; resolve() would follow links, and the path is shown as it was given.
+        self._tree = Tree(Path(os.path.abspath(root)))
 
     @property
     def url(self) -> str:
@@ -157,7 +158,7 @@ class DirectoryStore:
             try:
                 file = stack.enter_context(self._tree.file(names))
             except OSError as error:
-                if error.errno in _ABSENT or error.errno is None:
+                if error.errno in _ABSENT:
                     raise NotStored(key) from error
                 raise
             yield file

@@ -56,9 +56,7 @@ def fault_of(error: OSError, where: str) -> ProctorError:
         )
     if error.errno == errno.ENAMETOOLONG:
         remedy = "choose a place with a shorter path"
-        return UserError(
-            "the path is too long", where=where, remedy=remedy, reason="InvalidStore"
-        )
+        return UserError("the path is too long", where=where, remedy=remedy, reason="InvalidStore")
     return StoreError(f"can't be read or written ({words})", where=where)
 
 

@@ -43,9 +43,8 @@ def split_prefix(prefix: str) -> tuple[tuple[str, ...], str]:
         UserError: no key can start like that.
     """
     *folders, start = prefix.split("/")
+    # Any `start` will do: `..` may begin `..b`, and it is only ever compared, never opened.
     problem = _problem(prefix, folders)
-    if not problem and start:
-        problem = _problem(prefix, [] if start in {".", ".."} else [start])
     if problem:
         raise _invalid(prefix, problem)
     return tuple(folders), start
@@ -71,13 +70,14 @@ def is_key(text: str) -> bool:
 def _problem(text: str, names: list[str] | tuple[str, ...]) -> str:
     if _UNLISTABLE.search(text):
         return "it has a character that can't be listed, such as a control character"
-    if len(text.encode()) > MAX_KEY_BYTES:
-        return f"it is too long (expected at most {MAX_KEY_BYTES} bytes, found {len(text.encode())})"
+    size = len(text.encode())
+    if size > MAX_KEY_BYTES:
+        return f"it is too long (expected at most {MAX_KEY_BYTES} bytes, found {size})"
     for name in names:
         if name in {"", ".", "..", TEMPORARY}:
             return f"names between '/' must not be empty, '.', '..' or '{TEMPORARY}'"
-        if len(name.encode()) > MAX_NAME_BYTES:
-            size = len(name.encode())
+        size = len(name.encode())
+        if size > MAX_NAME_BYTES:
             return f"a name is too long (expected at most {MAX_NAME_BYTES} bytes, found {size})"
     return ""
 

@@ -5,10 +5,9 @@ Stored evidence loses known credentials only, since grading reads it; token shap
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import quote, quote_plus
 
 from proctor_grader.store.localfile import CHUNK_BYTES, new_file
 
@@ -22,7 +21,7 @@ _MASK = MASK.encode()
 
 
 class Masker:
-    """Replaces known credentials by `***`, in every spelling that logs and URLs give them.
+    """Replaces known credentials by `***`, in every spelling that URLs, JSON and shells give them.
 
     Overlapping finds become one mask, so nothing of a credential is left beside another. Values
     below 12 characters or of digits only are left alone: an answer may hold them by chance.
@@ -31,37 +30,26 @@ class Masker:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        spellings = {
-            spelling.encode("utf-8", "surrogateescape")
-            for secret in secrets
-            for spelling in _spellings(secret)
-        }
-        self._needles = tuple(sorted(spellings, key=lambda needle: (-len(needle), needle)))
+        self._needles = tuple(_needle(secret) for secret in sorted(set(secrets)) if _counts(secret))
 
     def __repr__(self) -> str:
-        return f"Masker({len(self._needles)} spellings)"
+        return f"Masker({len(self._needles)} secrets)"
 
     def mask_bytes(self, data: bytes) -> bytes:
         """The data without credentials."""
-        if not any(needle in data for needle in self._needles):
-            return data
         return b"".join(self.mask_chunks((data,)))
 
     def mask_text(self, text: str) -> str:
         """The text without credentials."""
-        data = text.encode("utf-8", "surrogatepass")
-        masked = self.mask_bytes(data)
-        return text if masked is data else masked.decode("utf-8", "surrogatepass")
+        masked = self.mask_bytes(text.encode("utf-8", "surrogatepass"))
+        return masked.decode("utf-8", "surrogatepass")
 
     def mask_chunks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """A stream without credentials, also where one is cut by a chunk's border.
 
         Holds two chunks and the longest credential in memory.
         """
-        if not self._needles:
-            yield from chunks
-            return
-        overlap = len(self._needles[0]) - 1
+        overlap = max((needle.longest for needle in self._needles), default=1) - 1
         held = b""
         masked = 0  # bytes at the start of `held` that the last mask stands for
         for chunk in chunks:
@@ -81,52 +69,83 @@ class Masker:
 
     def _mask(self, data: bytes, cut: int, masked: int) -> tuple[bytes, int]:
         """Mask what starts before the cut; second, how far the last mask reaches behind it."""
+        finds = sorted(find for needle in self._needles for find in needle.finds(data, cut))
         out = []
         end = masked
-        for start, stop in self._finds(data, cut):
+        for start, stop in finds:
             if start >= end:
                 out += [data[end:start], _MASK]
             end = max(end, stop)
         out.append(data[end:cut])
         return b"".join(out), max(end - cut, 0)
 
-    def _finds(self, data: bytes, cut: int) -> list[tuple[int, int]]:
-        found = []
-        for needle in self._needles:
-            start = data.find(needle)
+
+@dataclass(frozen=True, slots=True)
+class _Needle:
+    """One credential: its bytes if they have one spelling only, else a pattern for all."""
+
+    literal: bytes
+    pattern: re.Pattern[bytes] | None
+    longest: int
+
+    def finds(self, data: bytes, cut: int) -> Iterator[tuple[int, int]]:
+        """Start and end of every spelling that starts before the cut, overlapping ones too."""
+        if self.pattern is None:
+            start = data.find(self.literal)
             while -1 < start < cut:
-                found.append((start, start + len(needle)))
-                start = data.find(needle, start + 1)
-        return sorted(found)
+                yield start, start + self.longest
+                start = data.find(self.literal, start + 1)
+            return
+        found = self.pattern.search(data)
+        while found and found.start() < cut:
+            yield found.span()
+            found = self.pattern.search(data, found.start() + 1)
 
 
-def _spellings(secret: str) -> set[str]:
+def _counts(secret: str) -> bool:
+    return len(secret) >= MIN_SECRET_CHARACTERS and not secret.strip().isdecimal()
+
+
+def _needle(secret: str) -> _Needle:
     # Files that hold secrets often end with a line break, which the reader of the secret drops.
-    plain = {
-        text
-        for text in (secret, secret.strip())
-        if len(text) >= MIN_SECRET_CHARACTERS and not text.isdecimal()
-    }
-    quoted: set[str] = set()
-    for text in plain:
-        raw = text.encode("utf-8", "surrogateescape")
-        # "" is what a DSN needs, "/" Python's default, the others JavaScript's and Go's.
-        for safe in ("", "/", "!'()*", "!'()*;,/?:@&=+$#", "$&+,/:;=@"):
-            quoted |= {quote(raw, safe=safe), quote_plus(raw, safe=safe)}
-    quoted |= {re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), text) for text in quoted}
-    # Events hold JSON within JSON: a tool's result inside a transcript's line.
-    once = {spelling for text in plain for spelling in _json_spellings(text)}
-    twice = {spelling for text in once for spelling in _json_spellings(text)}
-    return plain | quoted | once | twice
+    core = secret.strip()
+    text = core if len(core) >= MIN_SECRET_CHARACTERS else secret
+    parts = [
+        _backslashes(len(run[0])) if run[0][0] == "\\" else _character(run[0])
+        for run in re.finditer(r"\\+|.", text, re.DOTALL)
+    ]
+    raw = text.encode("utf-8", "surrogateescape")
+    longest = sum(length for _, length in parts)
+    if longest == len(raw):
+        return _Needle(raw, None, longest)
+    return _Needle(raw, re.compile(b"".join(pattern for pattern, _ in parts), re.DOTALL), longest)
 
 
-def _json_spellings(text: str) -> set[str]:
-    spellings = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    spellings |= {spelling.replace("/", "\\/") for spelling in spellings}
-    for sign in "<>&":  # Go's encoder
-        code = f"\\u{ord(sign):04x}"
-        spellings |= {spelling.replace(sign, code) for spelling in spellings}
-    return spellings
+def _backslashes(count: int) -> tuple[bytes, int]:
+    # JSON doubles them, JSON within JSON twice. A run in one piece leaves only one way to match.
+    return rb"(?:\\{%d,%d}|(?i:(?:%%5c|\\{1,2}u005c){%d}))" % (count, 4 * count, count), 7 * count
+
+
+def _character(character: str) -> tuple[bytes, int]:
+    """Pattern of one character in all spellings, and the longest one's length."""
+    raw = character.encode("utf-8", "surrogateescape")
+    if character.isascii() and (character.isalnum() or character in "-._"):
+        return re.escape(raw), 1
+    percent = b"".join(b"%%%02x" % byte for byte in raw)
+    units = character.encode("utf-16-be", "surrogatepass")
+    pairs = zip(units[::2], units[1::2], strict=True)
+    code = b"".join(rb"\\{1,2}u%02x%02x" % pair for pair in pairs)
+    spellings = [rb"\\{0,3}" + re.escape(raw), b"(?i:%s|%s)" % (percent, code)]
+    if character in _LETTERS:
+        spellings.append(rb"\\{1,3}" + _LETTERS[character])
+    if character == " ":
+        spellings.append(rb"\+")
+    if character == "\n":
+        spellings.append(b"\r\n")
+    return b"(?:%s)" % b"|".join(spellings), max(3 + len(raw), len(percent), 4 * len(units))
+
+
+_LETTERS = {"\n": b"n", "\r": b"r", "\t": b"t", "\b": b"b", "\f": b"f"}
 
 
 # Every repetition is bounded or can't overlap with what follows it, so that the time is linear.
@@ -138,12 +157,14 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"(?:[A-Za-z0-9+/=\s\\:,.()]|-(?!----))*+(?:-----END [A-Z0-9 ]{1,64}-----)?",
             MASK,
         ),
-        # User info of a URL: `user:password@`, and a long lone name, which is a token.
+        # User info of a URL: `user:password@`, and a long lone name, which is a token. A password
+        # in a DSN may hold a raw slash; in another URL that slash ends the host's port.
+        (r"(postgres(?:ql)?|mysql)://[^\s/:@]{0,256}:[^\s'\"<>]{1,256}@", r"\1://***@"),
         (r"://(?:[^\s/?#@:'\"<>]{0,256}:[^\s/'\"<>]{1,256}|[^\s/?#@:'\"<>]{20,256})@", "://***@"),
         (r"(?i)\b(bearer|basic)([ \t]{1,8})[A-Za-z0-9._~+/=-]{8,}+", rf"\1\2{MASK}"),
         (
-            r"(?i)\b((?:pg|mysql_|db_?)?(?:password|passwd|pwd)|aws_secret_access_key"
-            r"|aws_session_token|api[_-]?key|x-amz-signature|x-amz-security-token)"
+            r"(?i)(passw(?:or)?d|pwd|secret_access_key|session_token|api[_-]?key"
+            r"|x-amz-(?:signature|security-token))"
             r"(['\"]?[ \t]{0,8}[=:][ \t]{0,8}['\"]?)[^\s'\",;&]{6,}+",
             rf"\1\2{MASK}",
         ),

@@ -1,12 +1,13 @@
 """A folder tree that is walked name by name from a handle of its root.
 
-A symbolic link below the root is never followed, whoever put it there and when. Files are drafted in
-`.tmp` and then get their place at once; a draft that a killed process left is swept by a later one.
+A symbolic link below the root is never followed, whoever put it there and when. Files are drafted
+in `.tmp` and get their place at once; a draft that a killed process left is swept by a later one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -86,9 +87,10 @@ class Tree:
         """
         with self.folder(names[:-1]) as folder:
             handle = os.open(names[-1], _FILE, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise FileNotFoundError(errno.ENOENT, "is no regular file")
         with open(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise FileNotFoundError
             yield file
 
     def files(self, names: tuple[str, ...], start: str = "") -> Iterator[tuple[str, int]]:
@@ -152,9 +154,7 @@ class Tree:
                             follow_symlinks=False,
                         )
                     else:
-                        os.rename(
-                            draft.name, names[-1], src_dir_fd=draft.folder, dst_dir_fd=folder
-                        )
+                        os.rename(draft.name, names[-1], src_dir_fd=draft.folder, dst_dir_fd=folder)
                     if durable:
                         os.fsync(folder)
                 break

@@ -63,7 +63,7 @@ class UnitStages(Protocol):
         """Carry out one stage."""
         ...
 
-    def record(self, work: AttemptWork, action: RecordResult) -> RecordedResult:
+    def record_verdict(self, work: AttemptWork, action: RecordResult) -> RecordedResult:
         """Store a verdict of the planner's, or return the one that is stored already."""
         ...
 
@@ -233,7 +233,7 @@ class LocalExecutor:
     def _run_unit_stage(self, action: StartStage, work: AttemptWork, stop: Stop) -> None:
         try:
             outcome = self._stages.run(action.stage, work, stop)
-        except BaseException as error:  # noqa: BLE001 - a worker must always report
+        except BaseException as error:
             outcome = outcome_of_error(error, action.stage)
         self._reports.put(
             _Report(
@@ -277,8 +277,8 @@ class LocalExecutor:
 
     def _record_result(self, action: RecordResult, work: AttemptWork) -> None:
         try:
-            outcome = StageOutcome(result=self._stages.record(work, action))
-        except BaseException as error:  # noqa: BLE001 - a worker must always report
+            outcome = StageOutcome(result=self._stages.record_verdict(work, action))
+        except BaseException as error:
             outcome = outcome_of_error(error, None)
         self._reports.put(_Report(outcome, 1, unit=action.unit, attempt=action.attempt))
 
@@ -311,7 +311,7 @@ class LocalExecutor:
     def _run_run_stage(self, action: StartRunStage, stop: Stop) -> None:
         try:
             outcome = self._stages.run_stage(action.stage, action.verdict, stop)
-        except BaseException as error:  # noqa: BLE001 - a worker must always report
+        except BaseException as error:
             outcome = outcome_of_error(error, None)
         self._reports.put(_Report(outcome, action.tries, run_stage=action.stage))
 

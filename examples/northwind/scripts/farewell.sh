@@ -1,0 +1,1 @@
+echo "teardown of $PROCTOR_TASK in phase $PROCTOR_PHASE"

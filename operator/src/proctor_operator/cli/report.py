@@ -1,0 +1,38 @@
+"""`proctor report`: the HTML report of a run, copied or written anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from proctor_operator.cli.options import Output, OutputOption, RunArgument, StoreOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("report")(report)
+
+
+def report(
+    run: RunArgument = "last",
+    out: Annotated[
+        Optional[Path],  # noqa: UP045 - typer reads it
+        typer.Option("--out", metavar="DIR", help="Folder to write to; default report-<run>."),
+    ] = None,
+    store: StoreOption = ".proctor",
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Write a run's HTML report to a folder that opens from disk, from what is stored."""
+    from proctor_operator.cli import render  # noqa: PLC0415 - only the verb needs it
+    from proctor_operator.local.again import report_again  # noqa: PLC0415 - likewise
+    from proctor_operator.local.history import find_run  # noqa: PLC0415 - likewise
+
+    found = find_run(run, store)
+    target = out or Path(f"report-{found.id}")
+    index = report_again(found, target)
+    if output is Output.JSON:
+        render.print_json({"run": found.id, "report": str(index)})
+    else:
+        typer.echo(str(index))

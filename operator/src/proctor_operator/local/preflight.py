@@ -1,0 +1,203 @@
+"""Everything that can be found wrong before a run starts: set, selection, agent, warehouse, store.
+
+Nothing here leaves a trace, but for the probe that the store takes away again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from proctor_grader.errors import RunError, UserError
+from proctor_grader.store.table import open_store
+from proctor_grader.warehouse.base import AdapterOptions
+from proctor_grader.warehouse.table import open_adapter
+from proctor_operator.local.agent import LocalAgent, open_agent
+from proctor_operator.local.choose import choose_tasks
+from proctor_operator.local.history import finished_runs
+from proctor_operator.local.runplan import refuse_writes_without_warehouse, units_of
+from proctor_operator.local.state import LocalState
+from proctor_operator.sandbox import choose_sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from proctor_grader.model.task import EvalSet, Task
+    from proctor_grader.model.unit import Unit
+    from proctor_grader.store.base import Store
+    from proctor_grader.warehouse.base import BranchAdapter
+    from proctor_operator.local.request import RunRequest
+    from proctor_operator.local.runplan import RunOptions
+    from proctor_operator.sandbox.base import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A run that could start.
+
+    Attributes:
+        options: as asked, with the warehouse shown without its password.
+        adapter: None without a warehouse.
+        set_dir: folder of the set as the user named it.
+    """
+
+    eval_set: EvalSet
+    set_dir: Path
+    options: RunOptions
+    units: tuple[Unit, ...]
+    agent: LocalAgent
+    store: Store
+    state: LocalState
+    sandbox: Sandbox
+    adapter: BranchAdapter | None
+    notices: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `--dry-run` shows."""
+        return {
+            "set": self.eval_set.name,
+            "format": self.eval_set.format,
+            "agent": self.options.agent,
+            "warehouse": self.options.warehouse,
+            "store": self.store.url,
+            "sandbox": self.sandbox.name,
+            "parallel": self.options.parallel,
+            "units": [
+                {"unit": unit.id, "task": unit.task_id, "class": unit.task_class.value}
+                for unit in self.units
+            ],
+            "notices": list(self.notices),
+        }
+
+
+@contextlib.contextmanager
+def preflight(request: RunRequest) -> Iterator[Ready]:
+    """Look at everything a new run needs, and hold it open.
+
+    Raises:
+        UserError: something that was asked for is wrong or missing.
+        RunError, TransientError: warehouse or store do not allow a run.
+    """
+    eval_set, directory = request.eval_set, request.directory
+    if eval_set is None or directory is None:
+        raise UserError("is missing", where="DIR", remedy="name the eval set to run")
+    tasks = _choose(request, eval_set)
+    units = units_of(tasks, trials=request.options.trials)
+    if not request.warehouse_url:
+        refuse_writes_without_warehouse(eval_set, units)
+    set_dir = directory if directory.is_dir() else directory.parent
+    with open_parts(request, eval_set, set_dir, units) as ready:
+        yield ready
+
+
+@contextlib.contextmanager
+def open_parts(
+    request: RunRequest, eval_set: EvalSet, set_dir: Path, units: tuple[Unit, ...]
+) -> Iterator[Ready]:
+    """Open store, state, agent, sandbox and warehouse for given units.
+
+    Raises:
+        UserError, RunError, TransientError: as `preflight`.
+    """
+    options = request.options
+    agent = open_agent(options, eval_set, units)
+    store = open_store(request.store_url)
+    store.check()
+    state = LocalState.open()
+    with contextlib.ExitStack() as stack:
+        sandbox, notices = choose_sandbox(options.sandbox)
+        stack.callback(sandbox.close)
+        adapter: BranchAdapter | None = None
+        if request.warehouse_url:
+            adapter = open_adapter(request.warehouse_url, adapter_options(state, options))
+            stack.callback(adapter.close)
+            notices += _check_privileges(adapter)
+            options = replace(options, warehouse=adapter.location)
+        yield Ready(
+            eval_set=eval_set,
+            set_dir=set_dir.absolute(),
+            options=options,
+            units=units,
+            agent=agent,
+            store=store,
+            state=state,
+            sandbox=sandbox,
+            adapter=adapter,
+            notices=notices,
+        )
+
+
+def adapter_options(state: LocalState, options: RunOptions | None = None) -> AdapterOptions:
+    """Return what adapters of this machine are built from."""
+    isolation = "strict" if options is None else options.isolation
+    return AdapterOptions(state.installation, state.branches, isolation=isolation)
+
+
+def commit_of(directory: Path) -> str:
+    """Return the commit that the set's files are at; empty without one or with changes."""
+
+    def git(*arguments: str) -> str | None:
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "GIT_OPTIONAL_LOCKS": "0"}
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(directory), *arguments],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    if git("status", "--porcelain", "--", ".") != "":
+        return ""
+    return git("rev-parse", "HEAD") or ""
+
+
+def _choose(request: RunRequest, eval_set: EvalSet) -> tuple[Task, ...]:
+    select = list(request.options.select)
+    if request.failed:
+        if select:
+            raise UserError(
+                "can't be combined with --select",
+                where="--failed",
+                remedy="use --select outcome:failed,tag:x instead",
+            )
+        store = open_store(request.store_url)
+        last = next(finished_runs(store, eval_set.name), None)
+        if last is None:
+            raise UserError(
+                f"set '{eval_set.name}' has no finished run yet",
+                where="--failed",
+                remedy="leave --failed out",
+            )
+        results = [result for result in last[0].results() if result.outcome.value != "passed"]
+        wanted = {result.task for result in results}
+        chosen = tuple(task for task in eval_set.tasks if task.id in wanted)
+        if not chosen:
+            raise UserError(
+                f"everything passed in {last[0].id}: nothing left to run", where="--failed"
+            )
+        return chosen
+    return choose_tasks(
+        eval_set, select, request.options.exclude, store_url=request.store_url
+    )
+
+
+def _check_privileges(adapter: BranchAdapter) -> tuple[str, ...]:
+    """Refuse a warehouse that can't be branched; return what is only worth a notice."""
+    missing = adapter.privileges()
+    fatal = [shortfall for shortfall in missing if shortfall.fatal]
+    if fatal:
+        raise RunError(
+            "; ".join(f"{one.message}: {one.remedy}" for one in fatal),
+            where=adapter.location,
+            reason="MissingPrivileges",
+        )
+    return tuple(f"{one.message}: {one.remedy}" for one in missing)

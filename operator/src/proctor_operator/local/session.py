@@ -1,0 +1,373 @@
+"""A whole run on this machine: claim, carry out, finish; and resuming one that was cut short."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import tempfile
+import threading
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from proctor_grader.store.archive import pack_tree, unpack_tree
+
+from proctor_grader import load_set
+from proctor_grader.errors import AlreadyExists, RunError, UserError
+from proctor_grader.jsontext import load_json
+from proctor_grader.model.result import UnitResult
+from proctor_grader.model.run import RunEnd
+from proctor_grader.store.layout import RunKeys
+from proctor_grader.warehouse.table import open_adapter
+from proctor_operator.local.executor import LocalExecutor
+from proctor_operator.local.finish import REPORT
+from proctor_operator.local.history import StoredRun, find_run
+from proctor_operator.local.preflight import (
+    Ready,
+    adapter_options,
+    commit_of,
+    open_parts,
+    preflight,
+)
+from proctor_operator.local.runplan import RunPlan, new_run_id
+from proctor_operator.local.stages import LocalStages
+from proctor_operator.local.state import HeldRun, LocalState
+from proctor_operator.local.sweep import SweepResult, drop_branches, sweep
+from proctor_operator.loop import carry_out
+from proctor_operator.plan.snapshot import Cancel, RecordedResult, Tally, WaitingUnit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from proctor_grader.model.run import RunRecord
+    from proctor_grader.model.unit import RunId, Unit, UnitId
+    from proctor_grader.store.base import Store
+    from proctor_operator.local.request import RunRequest
+    from proctor_operator.plan.decision import RunVerdict
+
+__all__ = ["Ready", "RunOutcome", "preflight", "resume_run", "start_run", "sweep_all"]
+
+EXIT_CANCELLED = 130
+_CLOSING_SECONDS = 3.0
+_VERSIONS = ("proctor", "duckdb", "psycopg")
+
+
+class Watcher(Protocol):
+    """Who tells a person how a run goes."""
+
+    def notice(self, text: str) -> None:
+        """Tell something that a reader should know."""
+        ...
+
+    def phase(self, text: str) -> None:
+        """Tell what the run does as a whole."""
+        ...
+
+    def begin(self, total: int, done: int = 0) -> None:
+        """Start counting units."""
+        ...
+
+    def unit_done(self, unit: Unit, result: RecordedResult | None) -> None:
+        """Tell how a unit ended."""
+        ...
+
+    def stop(self) -> None:
+        """The units are done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended, and where to look.
+
+    Attributes:
+        record: None when nothing could be written about it.
+        report: path or URL of the report's first page, empty without one.
+        resume: the command that goes on with it, empty when it is finished.
+    """
+
+    run: StoredRun
+    verdict: RunVerdict
+    record: RunRecord | None
+    report: str = ""
+    resume: str = ""
+
+    @property
+    def run_id(self) -> RunId:
+        """The run's id."""
+        return self.run.id
+
+    def results(self) -> Iterator[UnitResult]:
+        """Yield the results in force."""
+        return self.run.results()
+
+
+def start_run(request: RunRequest, watcher: Watcher) -> RunOutcome:
+    """Run a set from its beginning.
+
+    Raises:
+        UserError, RunError, TransientError: it could not be started; nothing is left of it.
+    """
+    with preflight(request) as ready:
+        plan = RunPlan(
+            id=new_run_id(),
+            set_name=ready.eval_set.name,
+            format=ready.eval_set.format,
+            commit=commit_of(ready.set_dir),
+            started_at=datetime.now(UTC).isoformat(),
+            options=ready.options,
+            units=ready.units,
+            versions=_versions(),
+        )
+        keys = RunKeys.local(plan.id)
+        with _held(ready.state, plan, ready) as held:
+            _claim(ready.store, keys, plan)
+            _keep_set(ready.store, keys, ready.set_dir, held.folder.path)
+            _sweep_before(ready, watcher)
+            waiting = [WaitingUnit(unit) for unit in plan.units]
+            return _carry_out(ready, plan, held, waiting, Tally(), watcher)
+
+
+def resume_run(name: str, request: RunRequest, watcher: Watcher) -> RunOutcome:
+    """Go on with a run that was killed or halted: units with a result keep it.
+
+    Raises:
+        UserError: there is no such run, it has finished, or what it needs is not at hand.
+    """
+    run = find_run(name, request.store_url)
+    record = run.record()
+    if record is not None:
+        raise UserError(
+            f"has finished ({record.end.value})",
+            where=run.id,
+            remedy="start a new run, or take what did not pass with --failed",
+        )
+    plan = RunPlan.from_bytes(run.store.get(run.keys.plan), run.id)
+    with tempfile.TemporaryDirectory(prefix="proctor-set-") as folder:
+        set_dir = unpack_set(run, Path(folder))
+        loaded = load_set(set_dir, format=plan.format)
+        if loaded.eval_set is None or loaded.errors:
+            raise UserError("the set kept with the run does not load", where=run.id)
+        options = plan.options
+        resumed = replace(
+            request,
+            options=options,
+            warehouse_url=_warehouse_of(request, plan),
+            store_url=run.store.url,
+        )
+        with (
+            open_parts(resumed, loaded.eval_set, set_dir, plan.units) as ready,
+            _held(ready.state, plan, ready) as held,
+        ):
+            _drop_own_leftovers(ready, plan.id)
+            tally, waiting = _what_is_left(run, plan)
+            return _carry_out(ready, plan, held, waiting, tally, watcher)
+
+
+def sweep_all(urls: Sequence[str]) -> SweepResult:
+    """Drop what gone runs of this installation left, on DuckDB and on the given servers."""
+    state = LocalState.open()
+    with contextlib.ExitStack() as stack:
+        adapters = []
+        for url in urls:
+            adapter = open_adapter(url, adapter_options(state))
+            stack.callback(adapter.close)
+            adapters.append(adapter)
+        return sweep(state, adapters)
+
+
+def unpack_set(run: StoredRun, folder: Path) -> Path:
+    """Unpack the set that is kept with a run.
+
+    Raises:
+        UserError: the run ended before it was kept.
+    """
+    archive = folder / "set.tar.gz"
+    if not run.store.exists(run.keys.eval_set):
+        raise UserError("ended before its set was stored", where=run.id, remedy="start a new run")
+    run.store.get_file(run.keys.eval_set, archive)
+    target = folder / "set"
+    unpack_tree(archive, target)
+    return target
+
+
+# -- one run ---------------------------------------------------------------------------------
+
+
+def _carry_out(
+    ready: Ready,
+    plan: RunPlan,
+    held: HeldRun,
+    waiting: list[WaitingUnit],
+    tally: Tally,
+    watcher: Watcher,
+) -> RunOutcome:
+    for notice in ready.notices:
+        watcher.notice(notice)
+    stages = LocalStages(ready, plan, held.folder, watcher)
+    watcher.begin(len(plan.units), len(plan.units) - len(waiting))
+    executor = LocalExecutor(plan.spec(), waiting, stages, tally=tally, on_retire=watcher.unit_done)
+    try:
+        with _signals(executor.cancel, ready, watcher):
+            verdict = carry_out(executor)
+    finally:
+        executor.close()
+        watcher.stop()
+    run = StoredRun(plan.id, ready.store, RunKeys.local(plan.id))
+    record = stages.record
+    is_resumable = verdict.end is RunEnd.FAILED and record is None
+    return RunOutcome(
+        run=run,
+        verdict=verdict,
+        record=record,
+        report="" if record is None else report_place(ready.store, run.keys),
+        resume=_resume_command(ready, plan) if is_resumable else "",
+    )
+
+
+@contextlib.contextmanager
+def _signals(
+    cancel: Callable[[Cancel], None], ready: Ready, watcher: Watcher
+) -> Iterator[None]:
+    """First interrupt: cancel and clean up. Second: stop at once and leave the rest to a sweep."""
+    asked = False
+
+    def handle(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            closing = threading.Thread(target=ready.sandbox.close, daemon=True)
+            closing.start()
+            closing.join(_CLOSING_SECONDS)
+            os._exit(EXIT_CANCELLED)
+        asked = True
+        watcher.notice(
+            "cancelling: agents are stopped, branches dropped; once more to stop at once and "
+            "leave them to 'proctor sweep'"
+        )
+        cancel(Cancel(message=f"stopped by {signal.Signals(number).name}"))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {kind: signal.signal(kind, handle) for kind in kinds}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+@contextlib.contextmanager
+def _held(state: LocalState, plan: RunPlan, ready: Ready) -> Iterator[HeldRun]:
+    """Hold the run's folder; it goes once nothing of the run is left in the warehouse."""
+    held = state.hold(plan.id, {"warehouse": ready.options.warehouse, "store": ready.store.url})
+    is_clean = False
+    try:
+        yield held
+        is_clean = True
+    finally:
+        if ready.adapter is not None:
+            is_clean = drop_branches(ready.adapter, plan.id, SweepResult())
+        held.release(remove=is_clean)
+
+
+def _claim(store: Store, keys: RunKeys, plan: RunPlan) -> None:
+    try:
+        store.put_new(keys.plan, plan.to_bytes())
+    except AlreadyExists as error:
+        raise RunError(
+            "another run has this name", where=plan.id, remedy="start it again"
+        ) from error
+
+
+def _keep_set(store: Store, keys: RunKeys, set_dir: Path, scratch: Path) -> None:
+    archive = scratch / "set.tar.gz"
+    pack_tree(set_dir, archive)
+    store.put_file(keys.eval_set, archive)
+    archive.unlink()
+
+
+def _sweep_before(ready: Ready, watcher: Watcher) -> None:
+    """Drop what killed runs left where this run works too."""
+    adapters = [] if ready.adapter is None else [ready.adapter]
+    result = sweep(ready.state, adapters)
+    if result.dropped:
+        watcher.notice(f"dropped {len(result.dropped)} branches of runs that were killed")
+    for place in result.elsewhere:
+        watcher.notice(
+            f"{place} still holds leftovers of a killed run: proctor sweep --warehouse {place}"
+        )
+
+
+def _drop_own_leftovers(ready: Ready, run_id: RunId) -> None:
+    if ready.adapter is None:
+        return
+    result = SweepResult()
+    if not drop_branches(ready.adapter, run_id, result):
+        raise RunError(
+            f"branches of the run are still there ({'; '.join(result.problems)})",
+            where=run_id,
+            remedy="try again in a moment",
+            reason="LeftoversRemain",
+        )
+
+
+def _what_is_left(run: StoredRun, plan: RunPlan) -> tuple[Tally, list[WaitingUnit]]:
+    """Tell finished units from those to start anew, each after its highest attempt so far."""
+    done: set[str] = set()
+    attempts: dict[str, int] = {}
+    for stored in run.store.list(run.keys.units):
+        unit, _, rest = stored.key.removeprefix(run.keys.units).partition("/")
+        if rest == "result.json":
+            done.add(unit)
+        elif rest.startswith("attempts/"):
+            number = int(rest.split("/")[1])
+            attempts[unit] = max(attempts.get(unit, 0), number)
+    tally = Tally()
+    waiting = []
+    for unit in plan.units:
+        if unit.id in done:
+            tally = _counted(tally, run, unit.id)
+        else:
+            waiting.append(WaitingUnit(unit, attempts.get(unit.id, 0) + 1))
+    return tally, waiting
+
+
+def _counted(tally: Tally, run: StoredRun, unit: UnitId) -> Tally:
+    result = UnitResult.from_json(load_json(run.store.get(run.keys.result(unit))))
+    name = result.outcome.value
+    return replace(tally, **{name: getattr(tally, name) + 1})
+
+
+# -- small things ----------------------------------------------------------------------------
+
+
+def _warehouse_of(request: RunRequest, plan: RunPlan) -> str:
+    """The warehouse to resume on: as given now, else as recorded if it holds no password."""
+    return request.warehouse_url or plan.options.warehouse
+
+
+def report_place(store: Store, keys: RunKeys) -> str:
+    """Return where a run's report begins: a path or URL."""
+    key = keys.output(f"{REPORT}index.html")
+    return f"{store.url.rstrip('/')}/{key}"
+
+
+def _resume_command(ready: Ready, plan: RunPlan) -> str:
+    words = ["proctor", "run", "--resume", plan.id, "--store", ready.store.url]
+    if ready.options.warehouse:
+        words += ["--warehouse", ready.options.warehouse]
+    return shlex.join(words)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _VERSIONS:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

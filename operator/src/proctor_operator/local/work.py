@@ -1,0 +1,35 @@
+"""One attempt's own state, handed from stage to stage on worker threads, one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proctor_grader.pod.evidence import Evidence
+
+    from proctor_grader.model.result import StageRecord
+    from proctor_grader.model.unit import Unit
+    from proctor_grader.store.layout import AttemptKeys
+    from proctor_grader.warehouse.base import Branch
+
+
+@dataclass(slots=True)
+class AttemptWork:
+    """What the stages of one attempt leave for each other.
+
+    Attributes:
+        folder: the attempt's own, with an opaque name, because its agent can see the path.
+        branch_name: known before the branch exists, so that it can be dropped in any case.
+    """
+
+    unit: Unit
+    number: int
+    keys: AttemptKeys
+    folder: Path
+    branch_name: str
+    branch: Branch | None = None
+    evidence: Evidence | None = None
+    records: dict[str, StageRecord] = field(default_factory=dict)

@@ -1,0 +1,103 @@
+"""Runs processes without a sandbox: bounded and cleaned up, but nothing is hidden from them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from proctor_operator.sandbox.base import StopLevel
+from proctor_operator.sandbox.lineage import Lineage
+from proctor_operator.sandbox.process import Ending, Watch
+from proctor_operator.sandbox.program import NotStartableError, find_program, start_problem
+from proctor_operator.sandbox.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Self
+
+    from proctor_operator.sandbox.base import Command, ProcessEnd, Stop, View
+
+
+class BareSandbox:
+    """Every process in a session of its own, its descendants found and ended by their lineage."""
+
+    name = "none"
+
+    def __init__(self) -> None:
+        self._lineage = Lineage()
+
+    def run(self, command: Command, view: View, stop: Stop) -> ProcessEnd:
+        """Run a process to its end."""
+        tag = self._lineage.new_tag()
+        with Recording(command) as recording:
+            if stop.level is not StopLevel.NONE:
+                return recording.end(Ending.STOP)
+            try:
+                with self._lineage.tagged(tag):
+                    child = _Child(_start(command, recording))
+            except NotStartableError as error:
+                return recording.end(start_error=str(error))
+            recording.has_started()
+            with child:
+                ending = Watch(child, command, view, stop).until_end(recording.captures)
+                # Before it is waited for: until then its number can't be another's.
+                child.kill()
+                self._lineage.kill_orphans(child.process.pid, tag)
+                recording.drain()
+            code = child.process.returncode
+            return recording.end(
+                ending,
+                exit_code=code if code >= 0 else None,
+                signal=-code if code < 0 else None,
+            )
+
+    def close(self) -> None:
+        """End everything that is left."""
+        self._lineage.close()
+
+
+def _start(command: Command, recording: Recording) -> subprocess.Popen[bytes]:
+    program = find_program(command)
+    try:
+        return subprocess.Popen(
+            (program, *command.argv[1:]),
+            stdin=subprocess.DEVNULL,
+            stdout=recording.stdout,
+            stderr=recording.stderr,
+            cwd=command.cwd,
+            env=command.env,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NotStartableError(start_problem(program, error)) from error
+
+
+class _Child:
+    """A process that leads a session; on exit it is dead and waited for."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.pidfd = os.pidfd_open(process.pid)
+        self.pipes: Mapping[int, Callable[[], bool]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.returncode is None:
+            self.kill()
+            self.process.wait()
+        os.close(self.pidfd)
+
+    def ask(self) -> bool:
+        """Send TERM to the agent alone, as a container's runtime does."""
+        signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
+        return True
+
+    def kill(self) -> None:
+        """Kill its process group; a leader can't leave its own."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
