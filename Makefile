@@ -51,6 +51,9 @@ lint: .venv/.stamp-dev ## what a change must pass; pre-commit runs the same
 gen: .venv/.stamp-dev ## write the generated files (docs/reference)
 	@scripts/generate.sh
 
+bench: .venv/.stamp-dev ## numbers against their budgets (tests/bench)
+	@$(BIN)/python -m tests.bench
+
 clean: ## remove .venv and all that tools have left
 	rm -rf .venv .cache build dist *.egg-info .coverage* htmlcov .proctor
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""A finished run to report on: a record, its tasks and results, and evidence in a folder's store."""
+"""A finished run to report on: a record, its tasks and results, and evidence in a store."""
 
 from __future__ import annotations
 
@@ -227,7 +227,8 @@ TRANSCRIPT = [
         {"type": "tool_result", "tool_use_id": "c1", "content": [
             {"type": "text", "text": "paid | 8,112 | 1284500.20\nopen | 311 | 40210.00"}]}]}},
     {"type": "assistant", "message": {"role": "assistant", "content": [
-        {"type": "tool_use", "id": "c2", "name": "sql", "input": {"sql": "select * from refund"}}]}},
+        {"type": "tool_use", "id": "c2", "name": "sql", "input": {"sql": "select * from refund"}},
+    ]}},
     {"type": "user", "message": {"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": "c2", "is_error": True,
          "content": "relation \"refund\" does not exist"}]}},

@@ -25,7 +25,7 @@ class Answer:
     """What the proxy says itself; the request goes no further."""
 
     status: int
-    code: str
+    code: str  # "" for a success without a body
 
 
 LOSE_REPLY = "lose the reply"
@@ -87,8 +87,8 @@ def s3_proxy(upstream: str) -> Iterator[S3Proxy]:
             if fate == REFUSE:
                 self.close_connection = True
             elif isinstance(fate, Answer):
-                xml = f"<Error><Code>{fate.code}</Code><Message>secret</Message></Error>".encode()
-                self.reply(fate.status, [("Content-Type", "application/xml")], xml)
+                xml = f"<Error><Code>{fate.code}</Code><Message>secret</Message></Error>"
+                self.reply(fate.status, [], xml.encode() if fate.code else b"")
             else:
                 self.forward(body, fate)
 

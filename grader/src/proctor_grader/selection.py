@@ -73,7 +73,15 @@ def select_tasks(
 
 
 class _PartError(Exception):
-    """One thing that is wrong with a part or an argument."""
+    """One thing that is wrong with a part.
+
+    Attributes:
+        seen: how far the argument was looked at; parsing goes on behind.
+    """
+
+    def __init__(self, message: str, seen: int = 0) -> None:
+        super().__init__(message)
+        self.seen = seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +227,7 @@ def _parse(text: str) -> tuple[list[list[_Part]], list[str]]:
             groups[-1].append(part)
         except _PartError as error:
             faults.append(str(error))
-            position = _end_of_bare(text, position)
+            position = _end_of_bare(text, error.seen)
         if position == len(text):
             return groups, faults
         if text[position] == ",":
@@ -246,17 +254,17 @@ def _parse_part(text: str, start: int) -> tuple[_Part, int]:
         if text[position] == '"':
             value_start = start if method is None else start + len(method) + 1
             if position != value_start:
-                raise _PartError("unbalanced quotes: a quote inside a value must be doubled")
+                raise _PartError("unbalanced quotes: one is inside a bare value", position)
             value, end = _parse_quoted(text, position)
             if not value:
-                raise _PartError("a value in quotes is empty")
+                raise _PartError("a value in quotes is empty", end)
             return _Part(text[start:end], method, value), end
         if text[position] == ":" and method is None:
             method = text[start:position]
         position += 1
     written = text[start:position]
     if not written:
-        raise _PartError("a part is empty (write no blank beside a comma)")
+        raise _PartError("a part is empty (write no blank beside a comma)", position)
     value = written if method is None else written[len(method) + 1 :]
     return _Part(written, method, value), position
 
@@ -267,11 +275,11 @@ def _parse_quoted(text: str, start: int) -> tuple[str, int]:
     while True:
         position = text.find('"', position)
         if position < 0:
-            raise _PartError("unbalanced quotes: one is not closed")
+            raise _PartError("unbalanced quotes: one is not closed", len(text))
         if text[position : position + 2] != '""':
             break
         position += 2
     end = position + 1
     if end < len(text) and text[end] != "," and not text[end].isspace():
-        raise _PartError("unbalanced quotes: there is text right after a closing quote")
+        raise _PartError("unbalanced quotes: there is text right after a closing one", end)
     return text[start + 1 : position].replace('""', '"'), end

@@ -90,6 +90,8 @@ def url_end(shape: str, at: int) -> int:
 
 def clock_time_end(shape: str, at: int) -> int | None:
     """Return where the clock time that begins at a place ends, None without one."""
+    if shape.find(":", at + 1, at + 3) < 0:
+        return None
     clock = _CLOCK_TIME.match(shape, at)
     return clock.end() if clock else None
 

@@ -38,6 +38,7 @@ _FORMS = re.compile(
 _DECIMAL_COMMA = re.compile(r"[0-9]++,([0-9]++)")  # 8
 _PARTS_AT_MARKS = re.compile(rf"[^{APOSTROPHE}\u00a0]++")  # 10
 _PARTS_AT_COMMAS = re.compile(r"[^,]++")  # 11
+_SPLITTING = re.compile(rf"[,{APOSTROPHE}\u00a0]")
 _SEPARATORS = str.maketrans("", "", ",.'’_\u00a0")
 
 
@@ -62,8 +63,20 @@ def run_end(shape: str, at: int) -> int:
     return run.end() if run else at
 
 
+def skipped_run_kind(shape: str, start: int, end: int) -> SkipKind | None:
+    """Tell why a run is no number as a whole, before anything around it is looked at.
+
+    Rules 9 and 12; None for runs that fit a form or have to be split.
+    """
+    if _FORMS.fullmatch(shape, start, end):
+        return None
+    if shape.find("_", start, end) >= 0:
+        return SkipKind.IDENTIFIER
+    return None if _SPLITTING.search(shape, start, end) else SkipKind.VERSION
+
+
 def read_run(shape: str, start: int, end: int, *, is_marked: bool) -> Iterator[Part]:
-    """Read a whole run, and its pieces where it has to be split.
+    """Read a run that is no skipped one, and its pieces where it has to be split.
 
     Args:
         shape: of the whole text.
@@ -76,8 +89,6 @@ def read_run(shape: str, start: int, end: int, *, is_marked: bool) -> Iterator[P
     """
     if part := _fit(shape, start, end, is_marked=is_marked):
         yield part
-    elif shape.find("_", start, end) >= 0:
-        yield Part(start, end, "", 0, SkipKind.IDENTIFIER)
     else:
         for piece in _PARTS_AT_MARKS.finditer(shape, start, end):
             yield from _read_piece(shape, *piece.span(), is_marked=is_marked and piece.end() == end)

@@ -24,7 +24,7 @@ from proctor_grader.numerals.names import (
 )
 from proctor_grader.numerals.numeral import Numbers, Numeral, SkipKind, Skipped
 from proctor_grader.numerals.prefix import Prefix, read_prefix
-from proctor_grader.numerals.runs import Part, read_run, run_end
+from proctor_grader.numerals.runs import Part, read_run, run_end, skipped_run_kind
 from proctor_grader.numerals.shape import DASH, DASHES, SPACE, shape_of
 from proctor_grader.numerals.suffix import Suffix, read_suffix
 
@@ -133,18 +133,21 @@ class _Scan:
         elif start == at and (name := date_or_id(shape, at, is_joined=is_joined)):
             self._skip(at, name.end, name.kind)
         else:
-            self._read_number(start, run_end(shape, at), is_joined=is_joined)
+            self._read_run(start, run_end(shape, at), is_joined=is_joined)
 
     def _is_joined(self, start: int) -> bool:
         """Whether a dash joins a place to the number that was just read."""
         dash = start - 1
-        if not self.found or dash < self._floor or self._shape[dash] not in DASHES:
+        if dash < self._floor or self._shape[dash] not in DASHES or not self.found:
             return False
         end = self.found[-1].end
         return dash - end <= MAX_EMPHASIS and not self._shape[end:dash].strip("_")
 
-    def _read_number(self, start: int, end: int, *, is_joined: bool) -> None:
+    def _read_run(self, start: int, end: int, *, is_joined: bool) -> None:
         shape = self._shape
+        if kind := skipped_run_kind(shape, start, end):
+            self._skip(start, end, kind)
+            return
         prefix = read_prefix(shape, start, self._floor)
         has_money = prefix.has_currency or (is_joined and self.found[-1].has_money)
         suffix = read_suffix(shape, start, end, has_money=has_money)

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from proctor_grader.model.run import RunRecord
     from proctor_grader.report.summary import HistoryPoint, Spread
 
-_WIDTH = 290
+_WIDTH = 380
+_AXIS_HEIGHT = 44
+_FIT = alt.AutoSizeParams(type="fit", contains="padding")
+"""All plots are equally wide, axes included, so that their letters are equally large."""
+
 _LEAST_SECONDS = 0.001
 _LABEL_SHOWN = 28
 _RUNS_SHOWN = 60
@@ -170,6 +174,8 @@ def _duration_plot(spreads: Sequence[Spread]) -> Plot:
         labelExpr="datum.value < 1 ? (datum.value * 1000) + ' ms' : datum.value + ' s'",
         values=_decades(values),
         title="duration, logarithmic",
+        labelOverlap="greedy",
+        labelSeparation=8,
     )
     scale = alt.Scale(type="log", domainMin=_decades(values)[0], domainMax=_decades(values)[-1])
     base = alt.Chart(alt.InlineData(values=values)).encode(
@@ -285,7 +291,7 @@ def _whole_numbers(counts: Any) -> Any:
 def _svg(chart: Any, height: int, label: str) -> Markup:
     """Draw a chart; only its shapes are kept: words for screen readers are the page's own."""
     drawn = vl_convert.vegalite_to_svg(
-        chart.properties(width=_WIDTH, height=height)
+        chart.properties(width=_WIDTH, height=height + _AXIS_HEIGHT, autosize=_FIT)
         .configure(
             background="transparent",
             padding={"left": 16, "right": 12, "top": 6, "bottom": 4},

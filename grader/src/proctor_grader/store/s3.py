@@ -10,7 +10,9 @@ import base64
 import contextlib
 import functools
 import hashlib
+import itertools
 import secrets
+import time
 from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,8 +43,10 @@ _T = TypeVar("_T")
 _CHECK_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 60.0
-_READS = 3
-"""Times that an object is read before its content counts as damaged."""
+_READS = 5
+"""Times that an object is read before its content counts as damaged: while an object is replaced,
+a server that keeps metadata apart gives the new content with the old digest."""
+_REREAD_SECONDS = 0.1
 
 _MULTIPART_BYTES = 16 * 1024 * 1024
 _PART_BYTES = 8 * 1024 * 1024
@@ -116,14 +120,19 @@ class S3Store:
     def put_new(self, key: str, data: bytes) -> None:
         """Store bytes under a free key; a lost reply to our own success is recognised."""
         writer = secrets.token_hex(16)
+        tries = itertools.count()
 
         def put() -> None:
+            earlier = next(tries)
             try:
                 self._put(key, data, _digest(data), writer=writer)
             except ClientError as error:
                 if status_of(error) != HTTPStatus.PRECONDITION_FAILED:
                     raise
-                if self._writer(key) != writer:
+                earlier += error.response["ResponseMetadata"].get("RetryAttempts", 0)
+                # The mark alone would not do: a server that keeps metadata apart from objects may
+                # put a loser's metadata beside the winner's object.
+                if not earlier or self._read_marked(key) != (writer, data):
                     raise AlreadyExists(key) from error
 
         self._request(key, put)
@@ -169,11 +178,9 @@ class S3Store:
             try:
                 self._client.head_object(**self._address(key))
             except ClientError as error:
-                status = status_of(error)
-                if not self._seen and status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
-                    # The answer has no body that would tell a missing bucket or a wrong key.
+                if not self._seen:  # this answer has no body that tells a missing bucket apart
                     self._page("", limit=1)
-                if status != HTTPStatus.NOT_FOUND:
+                if status_of(error) != HTTPStatus.NOT_FOUND:
                     raise
                 return False
             return True
@@ -242,15 +249,16 @@ class S3Store:
             **_content_type(key),
         )
 
-    def _writer(self, key: str) -> str | None:
+    def _read_marked(self, key: str) -> tuple[str | None, bytes]:
+        """An object's writer and content; no writer when it is gone by now."""
         try:
-            head = self._client.head_object(**self._address(key))
+            answer = self._client.get_object(**self._address(key))
         except ClientError as error:
             if status_of(error) == HTTPStatus.NOT_FOUND:
-                return None
+                return None, b""
             raise
-        writer: str | None = head["Metadata"].get(_WRITER)
-        return writer
+        with contextlib.closing(answer["Body"]) as body:
+            return answer["Metadata"].get(_WRITER), body.read()
 
     def _read(
         self, key: str, write: Callable[[bytes], object], restart: Callable[[], object]
@@ -270,7 +278,8 @@ class S3Store:
             expected: str = answer["Metadata"].get(_DIGEST, found)
             return expected == found
 
-        for _ in range(_READS):
+        for number in range(_READS):
+            time.sleep(number * _REREAD_SECONDS)
             if self._request(key, read):
                 return
         raise StoreError(

@@ -35,7 +35,9 @@ _DUCKDB_PREFIX = "duckdb:///"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _USER_INFO = re.compile(r"(?<=://)([^:@/?#]*)(:?).*@", re.DOTALL)
-_SECRET_PARAMETER = re.compile(r"(?i)\b(\w*(?:password|passfile|secret|token)\s*=\s*)('[^']*'|[^\s&]*)")
+_SECRET_PARAMETER = re.compile(
+    r"(?i)\b(\w*(?:password|passfile|secret|token)\s*=\s*)('[^']*'|[^\s&]*)"
+)
 
 
 class _Engine(Protocol):
@@ -84,9 +86,7 @@ def _check_server(url: str) -> None:
 
 
 def _refused(url: str, what: str) -> UserError:
-    return UserError(
-        what, where=f"warehouse '{shown_url(url)}'", remedy=f"write it as {FORMS}"
-    )
+    return UserError(what, where=f"warehouse '{shown_url(url)}'", remedy=f"write it as {FORMS}")
 
 
 def shown_url(url: str) -> str:

@@ -41,7 +41,7 @@ class BareSandbox:
             except NotStartableError as error:
                 return recording.end(start_error=str(error))
             recording.has_started()
-            with child:
+            with child, self._lineage.led_by(child.process.pid):
                 ending = Watch(child, command, view, stop).until_end(recording.captures)
                 # Before it is waited for: until then its number can't be another's.
                 child.kill()

@@ -67,11 +67,8 @@ class BubblewrapSandbox:
         etc.mkdir()
         fill_etc(etc)
         self._system = system_mounts()
-        self._first_options = (
-            *_CONFINEMENT,
-            *([NO_NESTING] if no_nesting else []),
-            *system_options(etc),
-        )
+        nesting = [NO_NESTING] if no_nesting else []
+        self._first_options = _encoded([*_CONFINEMENT, *nesting, *system_options(etc)])
         # The host's root has no bound on its processes, so there is nothing to hold it back for.
         self._bounds_processes = os.geteuid() != 0
         self._lineage = Lineage(self._folder)
@@ -131,22 +128,25 @@ class BubblewrapSandbox:
                 os.close(descriptor)
         return ConfinedChild(process, status, hold, self._lineage, tag)
 
-    def _options(self, command: Command, view: View, mounts: Sequence[Mount]) -> list[str]:
-        return [
-            *self._first_options,
+    def _options(self, command: Command, view: View, mounts: Sequence[Mount]) -> bytes:
+        own = [
             *([] if view.network else ["--unshare-net"]),
             *("--bind", str(view.tmp), _TMP),
             *mount_options(mounts),
             *sealing_options(mounts),
             *("--chdir", str(command.cwd)),
         ]
+        return self._first_options + _encoded(own)
 
 
-def _options_file(options: Sequence[str]) -> int:
+def _encoded(options: Sequence[str]) -> bytes:
+    return b"".join(os.fsencode(option) + b"\0" for option in options)
+
+
+def _options_file(options: bytes) -> int:
     """A descriptor from which bubblewrap reads its options."""
     descriptor = os.memfd_create("options")
-    # Written in place, so that reading begins at the start.
-    os.pwrite(descriptor, b"".join(os.fsencode(option) + b"\0" for option in options), 0)
+    os.pwrite(descriptor, options, 0)  # in place, so that reading begins at the start
     return descriptor
 
 

@@ -14,6 +14,7 @@ import os
 import resource
 import secrets
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -26,12 +27,13 @@ from proctor_operator.sandbox import warden
 from proctor_operator.sandbox.warden import kill_tagged, tag_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _RLIMIT_LOCKS = 10
 _TAGS = 1 << 20
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_SECONDS = 10.0
+_WAITED_SECONDS = 5.0
 _ZOMBIE = "Z"
 
 # The tag is put on the runner itself for the moment of a start, so one start at a time.
@@ -83,6 +85,8 @@ class Lineage:
         become_subreaper()
         self._first = secrets.randbits(40) * _TAGS
         self._numbers = itertools.count(1)
+        self._leaders: set[int] = set()
+        self._dead_since: dict[int, float] = {}
         self._warden = self._start_warden(folder)
 
     def new_tag(self) -> int:
@@ -104,6 +108,15 @@ class Lineage:
             finally:
                 resource.setrlimit(_RLIMIT_LOCKS, (soft, hard))
 
+    @contextlib.contextmanager
+    def led_by(self, leader: int) -> Iterator[None]:
+        """Within the block this child is an agent itself and nobody's orphan."""
+        self._leaders.add(leader)
+        try:
+            yield
+        finally:
+            self._leaders.discard(leader)
+
     def kill_orphans(self, leader: int, tag: int) -> bool:
         """Kill what an agent left, and take note of its death; False when some stay.
 
@@ -113,17 +126,23 @@ class Lineage:
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
-            found = [child for child in _children() if child.pid != leader]
-            ours = [child for child in found if child.belongs_to(leader, tag)]
+            orphans = [child for child in map(_child, self._orphans(leader)) if child]
+            ours = [child for child in orphans if child.belongs_to(leader, tag)]
             if not ours:
+                self._reap_strangers(orphans)
                 return True
             for child in ours:
                 with contextlib.suppress(OSError):
-                    os.kill(child.pid, 9)
+                    os.kill(child.pid, signal.SIGKILL)
             for child in ours:
                 reap(child.pid, deadline)
             if time.monotonic() > deadline:
                 return False
+
+    def _orphans(self, leader: int) -> list[int]:
+        """Children of this process without those that this lineage has started itself."""
+        known = self._leaders | {leader, self._warden.pid}
+        return [pid for pid in _children() if pid not in known]
 
     def close(self) -> None:
         """Kill whatever still carries one of the tags and let the warden go; idempotent."""
@@ -131,12 +150,23 @@ class Lineage:
             return
         with _starting:
             kill_tagged(self._first, self._first + _TAGS - 1)
-        for child in _children():
-            if child.is_reapable:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child.pid, os.WNOHANG)
+        self._reap_strangers([child for child in map(_child, self._orphans(0)) if child])
         with contextlib.suppress(BrokenPipeError):
             self._warden.communicate(b"!")
+
+    def _reap_strangers(self, children: Sequence[_Child]) -> None:
+        """Take note of the death of orphans that ended before their agent did.
+
+        The dead have no tag. What leads a session of its own may be a child that another part of
+        this process waits for, so it gets time to do so.
+        """
+        now = time.monotonic()
+        dead = [child for child in children if child.is_dead_stranger]
+        self._dead_since = {child.pid: self._dead_since.get(child.pid, now) for child in dead}
+        for child in dead:
+            if child.session != child.pid or now - self._dead_since[child.pid] > _WAITED_SECONDS:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(child.pid, os.WNOHANG)
 
     def _start_warden(self, folder: Path | None) -> subprocess.Popen[bytes]:
         arguments = (str(self._first), str(self._first + _TAGS - 1), str(folder or ""))
@@ -162,26 +192,21 @@ class _Child:
         return self.session == leader or tag_of(self.pid) == tag
 
     @property
-    def is_reapable(self) -> bool:
-        """Whether it is dead and nobody else waits for it.
-
-        Children that other parts of this process started are in its session or lead one.
-        """
-        foreign = self.session not in (os.getsid(0), self.pid)
-        return self.state == _ZOMBIE and foreign
+    def is_dead_stranger(self) -> bool:
+        """Whether it is dead and not of this process's own session, as a plain child would be."""
+        return self.state == _ZOMBIE and self.session != os.getsid(0)
 
 
-def _children() -> Iterator[_Child]:
-    """Children of this process, adopted ones too."""
+def _children() -> list[int]:
+    """Numbers of this process's children, adopted ones too."""
+    found: list[int] = []
     for thread in os.listdir("/proc/self/task"):
-        try:
-            listed = Path(f"/proc/self/task/{thread}/children").read_bytes()
-        except OSError:  # the thread has ended; its children are another's now
-            continue
-        for pid in listed.split():
-            child = _child(int(pid))
-            if child is not None:
-                yield child
+        # Plain calls, since it is done at the end of every agent.
+        with contextlib.suppress(OSError):  # the thread has ended; its children are another's now
+            listed = os.open(f"/proc/self/task/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+            with open(listed, "rb", buffering=0) as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def _child(pid: int) -> _Child | None:

@@ -5,7 +5,7 @@ from proctor_grader.warehouse.duckdb.branching import (
     open_adapter,
     open_leftovers,
 )
-from proctor_grader.warehouse.duckdb.instance import open_base_reader
+from proctor_grader.warehouse.duckdb.opening import open_base_reader, open_file
 from proctor_grader.warehouse.duckdb.reading import DuckDBWarehouse
 from proctor_grader.warehouse.duckdb.running import execute
 
@@ -15,5 +15,6 @@ __all__ = [
     "execute",
     "open_adapter",
     "open_base_reader",
+    "open_file",
     "open_leftovers",
 ]

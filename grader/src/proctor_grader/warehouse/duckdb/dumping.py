@@ -108,9 +108,7 @@ class Dump:
 class _SizeWatch:
     """Interrupts a connection once a file and its log are larger than they may be."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, max_bytes: int
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, max_bytes: int) -> None:
         self.has_fired = False
         self._connection = connection
         self._paths = (path, path.with_name(f"{path.name}.wal"))

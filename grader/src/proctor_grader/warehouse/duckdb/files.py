@@ -119,12 +119,26 @@ def copy_database(source: Path, folder: Path) -> Path:
     with held_against_writers(source) as handle:
         before = _states(source)
         _copy_handle(handle, folder / source.name)
-        for suffix in SUFFIXES[1:]:
-            with suppress(FileNotFoundError):
-                copy_file(_beside(source, suffix), folder / f"{source.name}{suffix}")
+        _copy_logs(source, folder)
         if _states(source) != before:
             raise FileChanged(str(source))
     return folder / source.name
+
+
+def copy_untouched(source: Path, folder: Path) -> Path:
+    """Copy a database that nobody ever writes to; as `copy_database`, without a lock.
+
+    The engine may have it open here: a lock that it loses keeps nobody out.
+    """
+    copy_file(source, folder / source.name)
+    _copy_logs(source, folder)
+    return folder / source.name
+
+
+def _copy_logs(source: Path, folder: Path) -> None:
+    for suffix in SUFFIXES[1:]:
+        with suppress(FileNotFoundError):
+            copy_file(_beside(source, suffix), folder / f"{source.name}{suffix}")
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -195,7 +209,10 @@ def link_database(folder: Path, name: str, into: Path) -> None:
         NotADatabaseFile: what lies there under the name is no regular file, or nothing.
         OSError: linking failed for other reasons.
     """
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotADatabaseFile("the database's folder is gone") from None
     try:
         for suffix in SUFFIXES:
             _link_one(handle, f"{name}{suffix}", into, is_needed=not suffix)

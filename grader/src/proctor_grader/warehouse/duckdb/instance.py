@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = "512MiB"
 SPILL_LIMIT = "10GiB"
-_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "memory_limit": MEMORY_LIMIT,
     "max_temp_directory_size": SPILL_LIMIT,
@@ -52,7 +52,7 @@ def closed_connection(
         database: to attach read-only before the door closes, under its own name.
         reaches: folder within which files may be attached later.
     """
-    connection = duckdb.connect(":memory:", config=_CONFIG | {"temp_directory": str(spill)})
+    connection = duckdb.connect(":memory:", config=CONFIG | {"temp_directory": str(spill)})
     try:
         # the standing database must not take a name that a base could have
         standing = sqltext.quoted(f"proctor_{token_hex(8)}")
@@ -142,7 +142,7 @@ class StandingInstance:
     def _attach(self, path: Path) -> None:
         self._connection.execute(f"ATTACH {sqltext.literal(path)} (READ_ONLY)")
         if path.name not in self._catalogs:
-            found = self._connection.execute(sqltext.CATALOG_OF_PATH, [str(path)]).fetchall()
+            found = self._connection.execute(sqltext.catalog_of(path)).fetchall()
             self._catalogs[path.name] = found[0][0]
         self._attached = self._catalogs[path.name]
 

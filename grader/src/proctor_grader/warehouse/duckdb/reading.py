@@ -76,20 +76,17 @@ class DuckDBWarehouse:
                 kind=RelationKind.VIEW if is_view else RelationKind.TABLE,
                 is_default_schema=schema == DEFAULT_SCHEMA,
             )
-            for schema, name, is_view in self._rows(sqltext.RELATIONS, self._catalog, self._catalog)
+            for schema, name, is_view in self._rows(sqltext.list_relations(self._catalog))
         ]
         return tuple(sorted(found, key=_byte_order))
 
     def columns(self, relation: Relation) -> tuple[Column, ...]:
         """The relation's columns; those of a view as it stands now, so a broken one fails."""
-        if relation.kind is RelationKind.VIEW:
-            described = self._rows(sqltext.describe(self._source(relation)))
-            return tuple(
-                _column(place, name, kind, True)
-                for place, (name, kind, *_) in enumerate(described, start=1)
-            )
-        rows = self._rows(sqltext.TABLE_COLUMNS, self._catalog, relation.schema, relation.name)
-        return tuple(_column(*row[2:]) for row in rows)
+        described = self._rows(sqltext.describe(self._source(relation)))
+        return tuple(
+            _column(place, name, kind, nullable != "NO")
+            for place, (name, kind, nullable, *_) in enumerate(described, start=1)
+        )
 
     def row_count(self, relation: Relation) -> int:
         """Exact number of rows."""
@@ -103,7 +100,9 @@ class DuckDBWarehouse:
     def column_stats(self, relation: Relation, columns: Sequence[Column]) -> dict[str, ColumnStats]:
         """NULLs and exact sums by column name; one pass, unless values fit no usual magnitude."""
         source = self._source(relation)
-        plans = [(column, sqltext.column_of(column.name), sum_of(column.type)) for column in columns]
+        plans = [
+            (column, sqltext.column_of(column.name), sum_of(column.type)) for column in columns
+        ]
         expressions = [sqltext.COUNT]
         for _, name, plan in plans:
             expressions.append(f"system.main.count({name})")
@@ -150,7 +149,7 @@ class DuckDBWarehouse:
         """All base tables with exact counts and columns, sorted by schema then name in bytes."""
         tables = [each for each in self.relations() if each.kind is RelationKind.TABLE]
         columns: dict[tuple[str, str], list[Column]] = {}
-        for schema, name, *column in self._rows(sqltext.ALL_COLUMNS, self._catalog):
+        for schema, name, *column in self._rows(sqltext.list_columns(self._catalog)):
             columns.setdefault((schema, name), []).append(_column(*column))
         return tuple(
             TableShape(table.schema, table.name, count, tuple(columns[table.schema, table.name]))
@@ -170,9 +169,9 @@ class DuckDBWarehouse:
     def _row(self, sql: str) -> tuple[Any, ...]:
         return self._rows(sql)[0]
 
-    def _rows(self, sql: str, *parameters: str) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         with self._asking() as connection:
-            return connection.execute(sql, list(parameters)).fetchall()
+            return connection.execute(sql).fetchall()
 
     @contextmanager
     def _asking(self) -> Iterator[duckdb.DuckDBPyConnection]:

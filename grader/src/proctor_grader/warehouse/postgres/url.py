@@ -12,10 +12,10 @@ from psycopg import conninfo
 from proctor_grader.errors import UserError
 
 FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-_DEFAULT_PORT = "5432"
-_TLS_MODES = {"verify-ca", "verify-full"}
-# what makes sense on another machine: no path, no client certificate
-_PORTABLE = ("sslmode", "channel_binding", "sslnegotiation", "gssencmode")
+_DEFAULT_HOST, _DEFAULT_PORT = "localhost", "5432"
+_VERIFYING = {"verify-ca", "verify-full"}
+# how to talk to the server; never who the admin is (its certificate, its service file)
+_TRANSPORT = ("channel_binding", "gssencmode", "sslmode", "sslnegotiation", "sslrootcert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,16 @@ class Target:
             database: any name.
             user: any role.
             password: of the role.
-            portable: the URL is used on another machine, where the admin's certificate files
-                are not: TLS stays required, the server's certificate is not checked.
+            portable: the URL is used where the file of the certificate authority is not: TLS
+                stays required, but the server's certificate is not checked.
         """
         given = {
-            name: value
-            for name, value in self.parameters.items()
-            if name.startswith(("ssl", "gss", "channel")) and name != "sslpassword"
+            name: self.parameters[name] for name in _TRANSPORT if name in self.parameters
         }
-        given.pop("sslkey", None)
-        given.pop("sslcert", None)
-        if portable:
-            own_authority = given.get("sslrootcert") == "system"
-            if given.get("sslmode") in _TLS_MODES and not own_authority:
+        if portable and given.get("sslrootcert", "system") != "system":
+            del given["sslrootcert"]
+            if given.get("sslmode") in _VERIFYING:
                 given["sslmode"] = "require"
-            kept = {*_PORTABLE, "sslrootcert"} if own_authority else set(_PORTABLE)
-            given = {name: value for name, value in given.items() if name in kept}
         query = "&".join(f"{name}={quote(given[name], safe='')}" for name in sorted(given))
         who = f"{quote(user, safe='')}:{quote(password, safe='')}"
         path = quote(database, safe="")
@@ -73,12 +67,12 @@ class Target:
 
     @property
     def _address(self) -> str:
-        host = self.parameters.get("host") or "localhost"
+        host = self.parameters["host"]
         if host.startswith("/"):
             host = quote(host, safe="")
         elif ":" in host:
             host = f"[{host}]"
-        return f"{host}:{self.parameters.get('port') or _DEFAULT_PORT}"
+        return f"{host}:{self.parameters['port']}"
 
 
 def parse_url(url: str) -> Target:
@@ -105,6 +99,9 @@ def parse_url(url: str) -> Target:
         raise _malformed("has more than one '@'")
     if "," in host:
         raise _malformed("names more than one host")
+    # said explicitly, since the URLs of branches must name the very server that the admin uses
+    parameters.setdefault("host", parameters.pop("hostaddr", _DEFAULT_HOST))
+    parameters.setdefault("port", _DEFAULT_PORT)
     return Target(parameters, base)
 
 

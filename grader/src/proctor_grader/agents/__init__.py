@@ -1,0 +1,1 @@
+"""Agents: what can be named after `--agent`, one kind a module."""
