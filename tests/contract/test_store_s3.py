@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from proctor_grader.store.base import Store
 from proctor_grader.store.table import open_store
 from tests.contract.store import SharedStoreContract
 from tests.make.s3proxy import CUT, DAMAGE, LOSE_REPLY, REFUSE, Answer, S3Proxy, s3_proxy
-from tests.services.s3 import S3Bucket, S3Process
+from tests.services.s3 import S3Bucket, S3Process, S3Server
 
 CONFLICT = Answer(409, "ConditionalRequestConflict")
 SLOW_DOWN = Answer(503, "SlowDown")
@@ -60,8 +61,25 @@ def behind(proxy: S3Proxy, bucket: S3Bucket, **options: Any) -> Store:
     return open_store(f"{bucket.url}?endpoint={proxy.endpoint}", **{"retry_seconds": 10, **options})
 
 
+@pytest.fixture(scope="module")
+def shared_bucket(s3_server: S3Server) -> Iterator[S3Bucket]:
+    """One bucket for the whole contract: every test has a prefix of its own."""
+    bucket = s3_server.make_bucket()
+    yield bucket
+    client = s3_server.client()
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket.name):
+        found = [{"Key": item["Key"]} for item in page.get("Contents", [])]
+        if found:
+            client.delete_objects(Bucket=bucket.name, Delete={"Objects": found})
+    client.close()
+    bucket.drop()
+
+
 class TestS3Store(SharedStoreContract):
-    pass
+    @pytest.fixture
+    def url(self, shared_bucket: S3Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
+        enter(monkeypatch, shared_bucket.server.environment)
+        return f"{shared_bucket.url}/{secrets.token_hex(8)}"
 
 
 def test_prefix_parts_stores_in_one_bucket(bucket: S3Bucket) -> None:
@@ -376,9 +394,7 @@ def test_permission_that_is_missing_is_named(bucket: S3Bucket, proxy: S3Proxy) -
         ("GET", "s3:GetObject"),
         ("DELETE", "s3:DeleteObject"),
     ):
-        proxy.rule = lambda request, method=method: (
-            Answer(403, "AccessDenied") if request.method == method else None
-        )
+        proxy.strike(method, *[Answer(403, "AccessDenied")] * 9)
         with pytest.raises(UserError, match=permission):
             store.check()
 

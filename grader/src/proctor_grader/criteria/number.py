@@ -191,7 +191,7 @@ def _number(where: str, name: str, given: object) -> Decimal:
     if number and number.adjusted() not in _EXPONENTS:
         raise ValueError(
             f"{where}: check '{name}' has a number out of range"
-            f" (expected 0 or a magnitude from 1e-308 up to 1e308, found {_shown(given)})"
+            f" (expected 0 or a magnitude from 1e-308 up to 1e308, found {_shown(number)})"
         )
     return number
 

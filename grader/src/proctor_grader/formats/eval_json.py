@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from proctor_grader.contract import MANIFEST_FILE
+from proctor_grader.formats.detect import EVAL_JSON
 from proctor_grader.formats.eval_json_script import parse_script_settings
 from proctor_grader.formats.eval_json_task import Defaults, TaskReader, class_named
 from proctor_grader.formats.exact import tolerance
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from proctor_grader.model.task import ScriptSettings, Task
     from proctor_grader.problems import ProblemLog
 
-FORMAT = "eval-json"
 MAX_MANIFEST_BYTES = 32 * MEBIBYTE
 
 _KEYS = (
@@ -56,7 +56,7 @@ def load_eval_json(repo: Repo, default_name: str, problems: ProblemLog) -> EvalS
     parsed = parse_manifest(document, repo, default_name, problems)
     name, text = read_instructions(repo, problems)
     return EvalSet(
-        format=FORMAT,
+        format=EVAL_JSON,
         name=parsed.name,
         description=parsed.description,
         tasks=parsed.tasks,

@@ -110,13 +110,6 @@ class Repo:
     ) -> None:
         os.close(self._root)
 
-    def is_link(self, name: str) -> bool:
-        """Whether an entry of the root is a symbolic link."""
-        try:
-            return stat.S_ISLNK(os.lstat(name, dir_fd=self._root).st_mode)
-        except OSError:
-            return False
-
     def read_text(self, path: str, limit: int = MAX_TEXT_BYTES) -> str | FileFault:
         """Return a text file's content without a leading byte order mark."""
         content = self.read_bytes(path, limit)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
     from pathlib import Path
 
 MAX_DISK_BYTES = 1024**3
@@ -99,5 +99,21 @@ class ProcessEnd:
             "output_truncated": self.output_truncated,
             "started_at": self.started_at.isoformat(),
             "ended_at": self.ended_at.isoformat(),
-            "seconds": round(self.seconds, 3),
+            "seconds": round(self.seconds, 6),
         }
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> ProcessEnd:
+        """Read `exit.json` back."""
+        return cls(
+            exit_code=facts["exit_code"],
+            signal=facts["signal"],
+            timed_out=facts["timed_out"],
+            cancelled=facts["cancelled"],
+            out_of_disk=facts["out_of_disk"],
+            start_error=facts["start_error"],
+            output_truncated=facts["output_truncated"],
+            started_at=datetime.fromisoformat(facts["started_at"]),
+            ended_at=datetime.fromisoformat(facts["ended_at"]),
+            seconds=float(facts["seconds"]),
+        )

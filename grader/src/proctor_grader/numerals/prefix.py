@@ -52,8 +52,9 @@ def read_prefix(shape: str, start: int, floor: int) -> Prefix:
         if _may_be_minus(shape, sign):
             return Prefix(sign, is_negative=True)
         return Prefix(start)
-    currency = _currency_start(shape, sign if before == "+" else start, floor)
-    if currency is None:
+    is_plus = before == "+"
+    currency = _currency_start(shape, sign if is_plus else start, floor)
+    if currency is None or (is_plus and _is_glued(shape, currency)):
         return Prefix(start)
     outer = currency - 1
     if outer >= floor and shape[outer] in DASHES and _may_be_minus(shape, outer):

@@ -118,9 +118,7 @@ def _judge(job: GradeJob, warehouse: Warehouse | None) -> Judgement:
     return grade_task(job.task, job.evidence.answer, warehouse)
 
 
-def _capture(
-    job: GradeJob, warehouse: Warehouse, store: Store, keys: RunKeys
-) -> Mapping[str, Any]:
+def _capture(job: GradeJob, warehouse: Warehouse, store: Store, keys: RunKeys) -> Mapping[str, Any]:
     """Take the task's captures and store them; what fails is told in the summary."""
     from proctor_grader.captures import take_captures  # noqa: PLC0415 - most units take none
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from proctor_grader.report.display import Shown, visible
 from proctor_grader.store.redact import redact_patterns
 
 if TYPE_CHECKING:
@@ -85,14 +86,18 @@ def _alike(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
+def _seen(masked: str) -> Shown:
+    return Shown(visible(masked))
+
+
 def _cut(text: str, spans: Sequence[_Span]) -> Iterator[Piece]:
     at = 0
     for span in spans:
         if span.start < at or span.end > len(text):
             continue
         if span.start > at:
-            yield Piece(text[at : span.start])
-        yield Piece(text[span.start : span.end], span.kind, tuple(span.checks))
+            yield Piece(_seen(text[at : span.start]))
+        yield Piece(_seen(text[span.start : span.end]), span.kind, tuple(span.checks))
         at = span.end
     if at < len(text):
-        yield Piece(text[at:])
+        yield Piece(_seen(text[at:]))

@@ -73,9 +73,15 @@ def visible(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_VISIBLE)
 
 
-def shown(text: str) -> str:
+class Shown(str):
+    """Text that `shown` made, so that nobody needs to do it again."""
+
+    __slots__ = ()
+
+
+def shown(text: str) -> Shown:
     """Return the text as people may see it: secrets of known shapes masked, nothing hidden."""
-    return visible(redact_patterns(text))
+    return text if isinstance(text, Shown) else Shown(visible(redact_patterns(text)))
 
 
 def cut(text: str, limit: int) -> str:
@@ -83,14 +89,14 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def excerpt(text: str, limit: int) -> str:
+def excerpt(text: str, limit: int) -> Shown:
     """Return the shown text, cut to `limit` characters after masking: no half secret is left."""
-    return cut(shown(text[: limit + MARGIN]), limit)
+    return Shown(cut(shown(text[: limit + MARGIN]), limit))
 
 
-def one_line(text: str, limit: int) -> str:
+def one_line(text: str, limit: int) -> Shown:
     """Return the shown text on one line, white space squeezed, cut to `limit` characters."""
-    return cut(" ".join(shown(text[: limit + MARGIN]).split()), limit)
+    return Shown(cut(" ".join(shown(text[: limit + MARGIN]).split()), limit))
 
 
 def as_decimal(value: Any) -> Decimal | None:

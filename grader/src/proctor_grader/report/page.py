@@ -77,10 +77,8 @@ def write_report(
     with _Index(record, several_titles=several) as index:
         for material, previous, following in _with_neighbours(_loaded(results(), tasks, evidence)):
             result = material.result
-            with (out / "units" / page_name(result.unit)).open("w", encoding="utf-8") as page:
-                page.writelines(
-                    render_unit(material, record, previous=previous, following=following)
-                )
+            page = render_unit(material, record, previous=previous, following=following)
+            (out / "units" / page_name(result.unit)).write_bytes(page.encode())
             index.add(result, material.task)
         return index.write(out / INDEX, history)
 

@@ -25,12 +25,12 @@ _REMEMBERED = 200
 
 
 @lru_cache(maxsize=4_096)
-def _shown_short(text: str) -> str:
+def _shown_short(text: str) -> display.Shown:
     return display.shown(text)
 
 
 def _print(value: Any) -> Any:
-    if not isinstance(value, str) or isinstance(value, Markup):
+    if not isinstance(value, str) or isinstance(value, (Markup, display.Shown)):
         return value
     return _shown_short(value) if len(value) <= _REMEMBERED else display.shown(value)
 

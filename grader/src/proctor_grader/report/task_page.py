@@ -26,7 +26,7 @@ from proctor_grader.report.unit_facts import attempt_facts, named, task_facts
 from proctor_grader.report.unit_text import explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from proctor_grader.model.result import UnitResult
     from proctor_grader.model.run import RunRecord
@@ -122,8 +122,8 @@ def render_unit(
     *,
     previous: Neighbour | None = None,
     following: Neighbour | None = None,
-) -> Iterator[str]:
-    """Yield the page piece by piece."""
+) -> str:
+    """Return the page; what it shows is bounded, so its length is."""
     result, task = material.result, material.task
     context: dict[str, Any] = {
         "root": "../",
@@ -151,7 +151,7 @@ def render_unit(
         "detail_facts": named(result.details),
         "several_variants": len(record.totals) > 1,
     }
-    return iter(template("unit.html.j2").generate(context))
+    return template("unit.html.j2").render(context)
 
 
 def _prompt(material: UnitMaterial) -> Excerpt | None:

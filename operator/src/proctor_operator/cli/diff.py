@@ -46,7 +46,5 @@ def diff(
             for task in changed
         ]
         out.print(render.table(("TASK", "CHANGE", before.id, after.id), rows))
-    out.print(
-        ", ".join(f"{found.count(change)} {change.value}" for change in Change), markup=False
-    )
+    out.print(", ".join(f"{found.count(change)} {change.value}" for change in Change), markup=False)
     out.print(found.conclusion, markup=False)

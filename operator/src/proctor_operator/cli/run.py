@@ -90,9 +90,7 @@ def run(
         bool,
         typer.Option("--dry-run", help="Check set, warehouse, agent and store; start nothing."),
     ] = False,
-    preamble: Annotated[
-        str, typer.Option("--preamble", help="Text put before every prompt.")
-    ] = "",
+    preamble: Annotated[str, typer.Option("--preamble", help="Text put before every prompt.")] = "",
     sandbox: Annotated[
         SandboxMode, typer.Option("--sandbox", help="bwrap hides all but the agent's own files.")
     ] = SandboxMode.AUTO,
@@ -189,7 +187,5 @@ def run(
             print_dry_run(ready, output)
         return
     with Progress(quiet=output is Output.JSON) as progress:
-        outcome = (
-            resume_run(resume, request, progress) if resume else start_run(request, progress)
-        )
+        outcome = resume_run(resume, request, progress) if resume else start_run(request, progress)
     raise typer.Exit(print_outcome(outcome, output))

@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor_grader.pod.collect import load_evidence
-
 from proctor_grader import load_set
 from proctor_grader.errors import UserError
 from proctor_grader.grade import grade_task
 from proctor_grader.jsontext import dump_bytes, load_json
 from proctor_grader.model.criterion import ModelRebuiltCriterion
 from proctor_grader.model.result import UnitResult, Verdict
+from proctor_grader.pod.collect import load_evidence
 from proctor_grader.report.page import write_report
 from proctor_grader.report.source import StoreEvidence
 from proctor_operator.local.finish import RunFacts, finish_run, history_before
@@ -62,7 +61,7 @@ def grade_again(run: StoredRun, changed: EvalSet | None) -> RunOutcome:
     plan = RunPlan.from_bytes(run.store.get(run.keys.plan), run.id)
     eval_set = changed or _set_of(run)
     tasks = _tasks(eval_set)
-    in_force = {}
+    in_force: dict[str, int] = {}
     for unit in plan.units:
         number = record.results.get(unit.id, 1)
         if not run.store.exists(run.keys.result(unit.id, number)):
@@ -85,9 +84,7 @@ def grade_again(run: StoredRun, changed: EvalSet | None) -> RunOutcome:
     return RunOutcome(run, verdict, new_record, report_place(run.store, run.keys))
 
 
-def _grade_unit(
-    run: StoredRun, unit: Unit, number: int, tasks: dict[TaskId, Task]
-) -> UnitResult:
+def _grade_unit(run: StoredRun, unit: Unit, number: int, tasks: dict[TaskId, Task]) -> UnitResult:
     """Return a fresh result; verdicts that rest on no answer or on a branch stay as they are."""
     stored = UnitResult.from_json(load_json(run.store.get(run.keys.result(unit.id, number))))
     task = tasks.get(unit.task_id)

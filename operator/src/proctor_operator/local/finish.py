@@ -7,7 +7,7 @@ again from what is stored.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ class RunFacts:
 
     tasks: Mapping[TaskId, Task]
     set_description: str = ""
-    fingerprint: Fingerprint = Fingerprint(None)
+    fingerprint: Fingerprint = field(default_factory=lambda: Fingerprint(None))
     notices: tuple[str, ...] = ()
     sandbox: str = ""
     models: Sequence[str] | None = None
@@ -203,9 +203,7 @@ def history_before(store: Store, record: RunRecord) -> list[HistoryPoint]:
     for _run, earlier in finished_runs(store, record.set_name):
         if earlier.started_at < record.started_at:
             accuracy = {name: one.value for name, one in earlier.accuracy.items()}
-            points.append(
-                HistoryPoint(earlier.id, earlier.started_at, accuracy, earlier.passed)
-            )
+            points.append(HistoryPoint(earlier.id, earlier.started_at, accuracy, earlier.passed))
         if len(points) == HISTORY_LENGTH:
             break
     return points[::-1]

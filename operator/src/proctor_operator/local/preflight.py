@@ -104,12 +104,12 @@ def open_parts(
         UserError, RunError, TransientError: as `preflight`.
     """
     options = request.options
-    agent = open_agent(options, eval_set, units)
+    agent = open_agent(options, units)
     store = open_store(request.store_url)
     store.check()
     state = LocalState.open()
     with contextlib.ExitStack() as stack:
-        sandbox, notices = choose_sandbox(options.sandbox)
+        sandbox, notices = choose_sandbox(options.sandbox, network=options.network == "host")
         stack.callback(sandbox.close)
         adapter: BranchAdapter | None = None
         if request.warehouse_url:
@@ -185,9 +185,7 @@ def _choose(request: RunRequest, eval_set: EvalSet) -> tuple[Task, ...]:
                 f"everything passed in {last[0].id}: nothing left to run", where="--failed"
             )
         return chosen
-    return choose_tasks(
-        eval_set, select, request.options.exclude, store_url=request.store_url
-    )
+    return choose_tasks(eval_set, select, request.options.exclude, store_url=request.store_url)
 
 
 def _check_privileges(adapter: BranchAdapter) -> tuple[str, ...]:

@@ -6,13 +6,13 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proctor_grader.pod.prepare import copy_project
 from proctor_grader.store.archive import pack_tree, unpack_tree
 
 from proctor_grader.coverage import models_in
 from proctor_grader.errors import ProctorError, RunError
 from proctor_grader.model.run import Fingerprint
 from proctor_grader.model.unit import run6
+from proctor_grader.pod.project import copy_project
 from proctor_grader.warehouse.fingerprint import fingerprint_of
 from proctor_operator.local.project import fetch_project, refuse_answer_key
 
@@ -61,8 +61,9 @@ def prepare_run(ready: Ready, keys: RunKeys, folder: Path, mark: Mark) -> Prepar
 
 
 def shared_name(run_id: str) -> str:
-    """Name a run's shared branch; no unit's branch can have the name, since theirs end in six
-    hex digits of their own.
+    """Name a run's shared branch.
+
+    No unit's branch can have the name, since theirs end in six hex digits of their own.
     """
     return f"eval-{run6(run_id)}-shared"
 

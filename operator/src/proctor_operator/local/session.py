@@ -230,9 +230,7 @@ def _carry_out(
 
 
 @contextlib.contextmanager
-def _signals(
-    cancel: Callable[[Cancel], None], ready: Ready, watcher: Watcher
-) -> Iterator[None]:
+def _signals(cancel: Callable[[Cancel], None], ready: Ready, watcher: Watcher) -> Iterator[None]:
     """First interrupt: cancel and clean up. Second: stop at once and leave the rest to a sweep."""
     asked = False
 
@@ -322,12 +320,12 @@ def _what_is_left(run: StoredRun, plan: RunPlan) -> tuple[Tally, list[WaitingUni
     done: set[str] = set()
     attempts: dict[str, int] = {}
     for stored in run.store.list(run.keys.units):
-        unit, _, rest = stored.key.removeprefix(run.keys.units).partition("/")
+        name, _, rest = stored.key.removeprefix(run.keys.units).partition("/")
         if rest == "result.json":
-            done.add(unit)
+            done.add(name)
         elif rest.startswith("attempts/"):
             number = int(rest.split("/")[1])
-            attempts[unit] = max(attempts.get(unit, 0), number)
+            attempts[name] = max(attempts.get(name, 0), number)
     tally = Tally()
     waiting = []
     for unit in plan.units:

@@ -115,7 +115,8 @@ class LocalStages:
 
     def discard(self, work: AttemptWork) -> None:
         """Remove the attempt's working folder with all that an agent left in it."""
-        remove_tree(work.folder)
+        for folder in work.folders:
+            remove_tree(folder)
 
     # -- the run -------------------------------------------------------------------------------
 
@@ -143,9 +144,7 @@ class LocalStages:
                     sandbox=self._ready.sandbox.name,
                     models=self._prepared.models,
                 )
-                self.record = finish_run(
-                    self._ready.store, self._keys, self._plan, facts, verdict
-                )
+                self.record = finish_run(self._ready.store, self._keys, self._plan, facts, verdict)
         return StageOutcome()
 
     def _clean_up(self) -> StageOutcome:
@@ -171,16 +170,19 @@ class LocalStages:
 
     def _script(self, stage: Stage, work: AttemptWork, stop: Stop) -> StageOutcome:
         record, outcome = run_script(
-            self._ready, self._plan, self._task(work), stage, work, self._folder, stop
+            self._ready, self._plan, self._task(work), stage, work, stop=stop
         )
         work.records[stage.value] = record
-        self._ready.store.put(work.keys.marker(stage), dump_bytes(record.to_json()))
+        marker = dump_bytes(record.to_json())
+        self._ready.store.put(work.keys.marker(stage), marker, durable=True)
         return outcome
 
     def _agent(self, work: AttemptWork, stop: Stop) -> StageOutcome:
         ran = run_agent(self._ready, self._plan, self._prepared, self._task(work), work, stop)
         work.evidence = ran.evidence
         work.records[Stage.AGENT.value] = ran.record
+        if ran.evidence.end.start_error:
+            return StageOutcome(Cause.INFRA, ran.record.reason, ran.record.message, retryable=False)
         return StageOutcome(agent=ran.facts)
 
     def _grade(self, work: AttemptWork) -> StageOutcome:
@@ -248,5 +250,3 @@ def _record(started: datetime) -> StageRecord:
         ended_at=ended.isoformat(),
         seconds=round((ended - started).total_seconds(), 6),
     )
-
-

@@ -63,7 +63,8 @@ def drop_branches(adapter: BranchAdapter, run_id: str, result: SweepResult) -> b
     except ProctorError as error:
         result.problems.append(f"{adapter.location}: {error}")
         return False
-    return all([_drop(adapter, record.name, record.busy, result) for record in records])
+    dropped = [_drop(adapter, record.name, record.busy, result) for record in records]
+    return all(dropped)
 
 
 def _drop_expired(

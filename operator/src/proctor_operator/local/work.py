@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from proctor_grader.model.unit import Stage
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proctor_grader.pod.evidence import Evidence
-
     from proctor_grader.model.result import StageRecord
     from proctor_grader.model.unit import Unit
+    from proctor_grader.pod.evidence import Evidence
     from proctor_grader.store.layout import AttemptKeys
     from proctor_grader.warehouse.base import Branch
 
@@ -33,3 +34,13 @@ class AttemptWork:
     branch: Branch | None = None
     evidence: Evidence | None = None
     records: dict[str, StageRecord] = field(default_factory=dict)
+
+    def script_folder(self, stage: Stage) -> Path:
+        """A script's own folder, beside the agent's."""
+        return self.folder.with_name(f"{self.folder.name}-{stage.value}")
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Every folder the attempt may have made."""
+        scripts = (self.script_folder(stage) for stage in (Stage.SETUP, Stage.TEARDOWN))
+        return (self.folder, *scripts)

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 _SHM_BYTES = 256 * 1024 * 1024
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_ETC_FOLDERS = ("alternatives", "ssl/certs", "pki/ca-trust", "pki/tls/certs", "ca-certificates/extracted")
+_ETC_FOLDERS = (
+    "alternatives",
+    "ssl/certs",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "ca-certificates/extracted",
+)
 _ETC_FILES = ("ld.so.cache", "resolv.conf", "hosts", "localtime", "ssl/openssl.cnf")
 _PROC_RISKS = {"acpi", "asound", "driver", "fs", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger"}
 _ETC_TEXTS = {

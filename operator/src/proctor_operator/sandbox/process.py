@@ -103,7 +103,9 @@ class Watch:
         if self._killed:
             return
         now = time.monotonic()
-        if self._stop.level is StopLevel.KILL or (self._kill_at is not None and now >= self._kill_at):
+        if self._stop.level is StopLevel.KILL or (
+            self._kill_at is not None and now >= self._kill_at
+        ):
             self._end(Ending.STOP)
             self._kill()
         elif self._kill_at is not None:

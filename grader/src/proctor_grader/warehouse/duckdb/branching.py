@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from proctor_grader.errors import BaseBusy, BranchError, WarehouseError
 from proctor_grader.warehouse.base import AdapterOptions, Branch, BranchRecord, Mark, Shortfall
-from proctor_grader.warehouse.duckdb.basefile import path_of
+from proctor_grader.warehouse.duckdb.basefile import check_file, path_of
 from proctor_grader.warehouse.duckdb.faults import no_room
 from proctor_grader.warehouse.duckdb.files import (
     FileChanged,
@@ -26,6 +26,7 @@ from proctor_grader.warehouse.duckdb.marking import (
     made_mark,
     mark_path,
     marked_in,
+    read_mark,
     remove_mark,
     taken_mark,
 )
@@ -72,7 +73,14 @@ class DuckDBAdapter:
         return str(self._base or self._folder)
 
     def privileges(self) -> tuple[Shortfall, ...]:
-        """Whether branches can be written and have room; nothing is tried out."""
+        """Whether branches can be written and have room; nothing is left behind.
+
+        Raises:
+            UserError: there is no such base, or somebody writes to it just now.
+            WarehouseError: it can't be opened for want of memory, handles or rights.
+        """
+        if self._base:
+            check_base(self._base)
         place = next(each for each in (self._folder, *self._folder.parents) if each.exists())
         if not os.access(place, os.W_OK | os.X_OK):
             return (
@@ -114,8 +122,14 @@ class DuckDBAdapter:
         """Nothing: a file has no sessions to end. The agent's process is ended by who started it.
 
         One that lives on keeps files which no branch has any more, once the branch is dropped.
+
+        Raises:
+            BranchError: a folder of that name is not ours.
         """
-        self._path(name)
+        folder = self._path(name)
+        mark = read_mark(folder)
+        if os.path.lexists(folder) and not self._is_ours(mark):
+            raise _not_ours(folder)
 
     def drop(self, name: str) -> None:
         """Remove the folder and then its mark; a copy half made or half removed likewise.
@@ -125,15 +139,12 @@ class DuckDBAdapter:
             WarehouseError: something resists, or somebody else makes or drops it just now.
         """
         folder = self._path(name)
-        try:
-            with taken_mark(folder, seconds=_BUSY_SECONDS) as mark:
-                if mark is None and not os.path.lexists(folder):
-                    return
-                if mark is None or mark.installation != self._options.installation:
-                    raise _not_ours(folder)
-                self._remove(folder)
-        except ValueError as error:
-            raise _not_ours(folder) from error
+        with taken_mark(folder, seconds=_BUSY_SECONDS) as mark:
+            if mark is None and not os.path.lexists(folder):
+                return
+            if not self._is_ours(mark):
+                raise _not_ours(folder)
+            self._remove(folder)
 
     def list_marked(self) -> tuple[BranchRecord, ...]:
         """Everything that carries a mark of this installation, by name; half made ones too."""
@@ -154,8 +165,11 @@ class DuckDBAdapter:
 
     def _path(self, name: str) -> Path:
         if _NAME.fullmatch(name) is None:
-            raise ValueError(f"not a branch's name: {name!r}")
+            raise BranchError(f"'{name}' is no branch's name", reason="InvalidName")
         return self._folder / name
+
+    def _is_ours(self, mark: Mark | None) -> bool:
+        return mark is not None and mark.installation == self._options.installation
 
     def _make(self, name: str, mark: Mark, copy: Callable[[Path], Path]) -> Path:
         folder = self._path(name)
@@ -192,6 +206,10 @@ class DuckDBAdapter:
         while True:
             try:
                 return copy_database(self._base, folder)
+            except OSError:
+                # says better what is wrong, if it is the base
+                check_file(self._base)
+                raise
             except (BaseBusy, FileChanged) as error:
                 for left in folder.iterdir():
                     left.unlink()
@@ -226,13 +244,10 @@ def _not_ours(folder: Path) -> BranchError:
 def open_adapter(url: str, options: AdapterOptions) -> DuckDBAdapter:
     """Open an adapter for the base that the URL names.
 
-    Raises:
-        UserError: there is no such database, or somebody writes to it just now.
-        WarehouseError: it can't be opened for want of memory, handles or rights.
+    The base itself is looked at by `privileges` and by what copies it, so that branches of one
+    that is gone can still be dropped.
     """
-    base = path_of(url)
-    check_base(base)
-    return DuckDBAdapter(base, options)
+    return DuckDBAdapter(path_of(url), options)
 
 
 def open_leftovers(options: AdapterOptions) -> DuckDBAdapter:

@@ -58,17 +58,16 @@ def made_mark(folder: Path, mark: Mark) -> Iterator[None]:
 
 @contextmanager
 def taken_mark(folder: Path, *, seconds: float) -> Iterator[Mark | None]:
-    """Hold a folder's mark while it is dropped; None if there is none (any more).
+    """Hold a folder's mark while it is dropped; None if there is none or only a damaged one.
 
     Raises:
         WarehouseError: somebody else holds it for longer than `seconds`.
-        ValueError: it is not a mark that Proctor wrote.
     """
     path = mark_path(folder)
     until = time.monotonic() + seconds
     while True:
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = _open(path)
         except FileNotFoundError:
             yield None
             return
@@ -83,6 +82,22 @@ def taken_mark(folder: Path, *, seconds: float) -> Iterator[Mark | None]:
                 "is being made or dropped by somebody else", where=str(folder), reason="BranchBusy"
             )
         time.sleep(_WAIT_SECONDS)
+
+
+def read_mark(folder: Path) -> Mark | None:
+    """Return a folder's mark without waiting for anybody; None if there is none, or a damaged one."""
+    try:
+        handle = _open(mark_path(folder))
+    except OSError:
+        return None
+    try:
+        return _mark_of(os.read(handle, _MAX_BYTES))
+    finally:
+        os.close(handle)
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _is_locked(handle: int, kind: int = fcntl.LOCK_EX) -> bool:
@@ -107,19 +122,19 @@ def remove_mark(folder: Path) -> None:
 def marked_in(folder: Path, installation: str) -> tuple[BranchRecord, ...]:
     """Return the marks of one installation, by name; foreign and damaged ones are passed over."""
     records = []
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        if path.name.startswith("."):
+    for path in folder.glob(f"[!.]*{SUFFIX}"):
+        try:
+            handle = _open(path)
+        except OSError:
             continue
-        with suppress(OSError, ValueError):
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                mark = _mark_of(os.read(handle, _MAX_BYTES))
-                is_busy = not _is_locked(handle, fcntl.LOCK_SH)
-            finally:
-                os.close(handle)
-            if mark.installation == installation:
-                records.append(BranchRecord(path.name.removesuffix(SUFFIX), mark, busy=is_busy))
-    return tuple(records)
+        try:
+            mark = _mark_of(os.read(handle, _MAX_BYTES))
+            is_busy = not _is_locked(handle, fcntl.LOCK_SH)
+        finally:
+            os.close(handle)
+        if mark is not None and mark.installation == installation:
+            records.append(BranchRecord(path.name.removesuffix(SUFFIX), mark, busy=is_busy))
+    return tuple(sorted(records, key=lambda record: record.name))
 
 
 def _text_of(mark: Mark) -> bytes:
@@ -131,16 +146,16 @@ def _text_of(mark: Mark) -> bytes:
     return json.dumps(document).encode()
 
 
-def _mark_of(text: bytes) -> Mark:
-    document = json.loads(text)
+def _mark_of(text: bytes) -> Mark | None:
     try:
+        document = json.loads(text)
         return Mark(
             installation=str(document["installation"]),
             run=str(document["run"]),
             expires=datetime.fromisoformat(document["expires"]),
         )
-    except (KeyError, TypeError) as error:
-        raise ValueError("not a mark") from error
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -21,6 +21,7 @@ _BY_TEXT = {"VARCHAR", "JSON", "GEOMETRY", "VARIANT"}
 # understood by every DuckDB from 1.2 on; small blocks, since most captures are small
 _CAPTURE_OPTIONS = "BLOCK_SIZE 16384, STORAGE_VERSION 'v1.0.0'"
 
+
 def quoted(name: str) -> str:
     """Return an identifier, quoted."""
     return '"' + name.replace('"', '""') + '"'
@@ -38,9 +39,7 @@ def column_of(name: str) -> str:
 
 def catalog_of(path: object) -> str:
     """Return SQL for the name under which a file is attached."""
-    return (
-        f"SELECT database_name FROM system.main.duckdb_databases() WHERE path = {literal(path)}"
-    )
+    return f"SELECT database_name FROM system.main.duckdb_databases() WHERE path = {literal(path)}"
 
 
 def list_relations(catalog: str) -> str:

@@ -87,6 +87,8 @@ def clone_base(session: Session, base: str, name: str, owner: str, wait_seconds:
         UserError: there is no such base.
     """
     _end_with_client(session)
+    limit = sql.Literal(f"{CLONE_TIMEOUT_SECONDS}s")
+    session.execute(sql.SQL("SET statement_timeout = {}").format(limit))
     database, template = sql.Identifier(name), sql.Identifier(base)
     create = sql.SQL(
         "CREATE DATABASE {} TEMPLATE {} OWNER {} ALLOW_CONNECTIONS false STRATEGY {}"
@@ -108,6 +110,7 @@ def clone_base(session: Session, base: str, name: str, owner: str, wait_seconds:
             )
         time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
         wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+    session.execute("RESET statement_timeout")
 
 
 def open_database(
@@ -150,16 +153,13 @@ def _check_closed(session: Session, name: str, owner: sql.Identifier) -> None:
         )
 
 
-def _created(session: Session, create: sql.Composable) -> bool:
+def _created(session: Session, create: sql.Composed) -> bool:
     try:
-        session.execute(sql.SQL("SET statement_timeout = {}").format(_seconds(CLONE_TIMEOUT_SECONDS)))
         session.execute(create)
     except errors.ObjectInUse:
         return False
     except errors.InvalidCatalogName as error:
         raise UserError(error.diag.message_primary or "there is no such base") from error
-    finally:
-        session.execute("RESET statement_timeout")
     return True
 
 
@@ -167,7 +167,9 @@ def _end_with_client(session: Session) -> None:
     """Have the server give up cloning as soon as this process is gone."""
     try:
         session.execute(
-            sql.SQL("SET client_connection_check_interval = {}").format(sql.Literal(_CHECK_INTERVAL))
+            sql.SQL("SET client_connection_check_interval = {}").format(
+                sql.Literal(_CHECK_INTERVAL)
+            )
         )
     except errors.InvalidParameterValue:
         return  # not on this server's platform: the sweeper waits for the session to end
@@ -205,7 +207,3 @@ def _copy_settings(session: Session, base: str, name: str) -> tuple[str, ...]:
                 f"the base's setting '{setting}' was not copied: {error.diag.message_primary}"
             )
     return tuple(notes)
-
-
-def _seconds(count: int) -> sql.Literal:
-    return sql.Literal(f"{count}s")

@@ -10,8 +10,8 @@ from psycopg import pq
 from proctor_grader.errors import WarehouseError
 from proctor_grader.warehouse.base import MAX_STATEMENT_ROWS, StatementResult
 from proctor_grader.warehouse.postgres.faults import first_line
-from proctor_grader.warehouse.postgres.session import LIMITS, connect
 from proctor_grader.warehouse.postgres.names import APPLICATION
+from proctor_grader.warehouse.postgres.session import LIMITS, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,7 +88,9 @@ def _columns(part: PGresult) -> tuple[str, ...]:
 def _texts(part: PGresult) -> list[tuple[str | None, ...]]:
     return [
         tuple(
-            None if (value := part.get_value(row, column)) is None else value.decode(errors="replace")
+            None
+            if (value := part.get_value(row, column)) is None
+            else value.decode(errors="replace")
             for column in range(part.nfields)
         )
         for row in range(part.ntuples)
@@ -96,7 +98,11 @@ def _texts(part: PGresult) -> list[tuple[str | None, ...]]:
 
 
 def _message(part: PGresult) -> str:
-    text = part.error_message.decode(errors="replace") if isinstance(part.error_message, bytes) else part.error_message
+    text = (
+        part.error_message.decode(errors="replace")
+        if isinstance(part.error_message, bytes)
+        else part.error_message
+    )
     return text.strip().removeprefix("ERROR:").strip()
 
 

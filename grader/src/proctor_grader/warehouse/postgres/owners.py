@@ -183,8 +183,8 @@ def open_for_reading(session: Session, group: str) -> None:
         run_script(session, script)
 
 
-def _grants(template: str, names: list[str], role: sql.Identifier) -> list[sql.Composable]:
-    form = sql.SQL(template)  # type: ignore[arg-type]  # one of two literals above
+def _grants(template: str, names: list[str], role: sql.Identifier) -> list[sql.Composed]:
+    form = sql.SQL(template)
     return [
         form.format(sql.SQL(", ").join(map(_trusted, names[start : start + _BATCH])), role)
         for start in range(0, len(names), _BATCH)
@@ -193,7 +193,7 @@ def _grants(template: str, names: list[str], role: sql.Identifier) -> list[sql.C
 
 def _trusted(text: str) -> sql.SQL:
     """SQL that the server wrote itself."""
-    return sql.SQL(text)  # type: ignore[arg-type]  # not a literal, but quoted by the server
+    return sql.SQL(text)
 
 
 def _quoted(name: str) -> str:

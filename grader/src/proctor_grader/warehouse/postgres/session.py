@@ -38,7 +38,9 @@ LIMITS: Final[Mapping[str, Any]] = {
 
 def startup_options(settings: Mapping[str, str]) -> str:
     """Write server settings for libpq's `options`: they win over those of role and database."""
-    escaped = {name: value.replace("\\", r"\\").replace(" ", r"\ ") for name, value in settings.items()}
+    escaped = {
+        name: value.replace("\\", r"\\").replace(" ", r"\ ") for name, value in settings.items()
+    }
     return " ".join(f"-c {name}={value}" for name, value in escaped.items())
 
 

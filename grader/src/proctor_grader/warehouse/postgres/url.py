@@ -53,9 +53,7 @@ class Target:
             portable: the URL is used where the file of the certificate authority is not: TLS
                 stays required, but the server's certificate is not checked.
         """
-        given = {
-            name: self.parameters[name] for name in _TRANSPORT if name in self.parameters
-        }
+        given = {name: self.parameters[name] for name in _TRANSPORT if name in self.parameters}
         if portable and given.get("sslrootcert", "system") != "system":
             del given["sslrootcert"]
             if given.get("sslmode") in _VERIFYING:

@@ -1,0 +1,1 @@
+"""Sandboxes with real agents: ordinary ones, and hostile ones."""
