@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
 
 class PostgresEngine(Engine):
     default_schema = "public"
-    types: ClassVar = {
-        "integer": "integer",
-        "varchar": "character varying",
-        "numeric": "numeric",
-        "double": "double precision",
-    }
-
     def __init__(self, base: PostgresBase) -> None:
         self._base = base
+        self.types = {
+            "integer": "integer",
+            "varchar": "character varying",
+            "numeric": "numeric",
+            "double": "double precision",
+        }
 
     def write_base(self, *statements: str) -> None:
         self._base.execute(*statements)
 
-    def open_adapter(self, installation: str = "inst-a") -> BranchAdapter:
+    def open_adapter(self, installation: str) -> BranchAdapter:
         return open_adapter(self._base.url, AdapterOptions(installation, Path("unused")))
 
     def execute(self, dsn: str, statements: Iterable[str]) -> Iterator[StatementResult]:

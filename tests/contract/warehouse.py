@@ -8,12 +8,14 @@ with a fixture `engine` that gives an `Engine` over an empty base of this test a
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import duckdb
 import pytest
@@ -34,8 +36,6 @@ from proctor_grader.warehouse.base import (
 )
 
 EXPIRES = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
-MARK = Mark("inst-a", "run-1", EXPIRES)
-NAME = "eval-abc123-t1-fan-out-f4a171"
 NASTY = [
     "",
     "a,b",
@@ -56,15 +56,34 @@ class Engine(ABC):
     default_schema: str
     """Where an unqualified name is made."""
 
-    types: ClassVar[dict[str, str]]
+    types: dict[str, str]
     """How the engine spells `integer`, `varchar`, `numeric` (of numeric(12,2)) and `double`."""
+
+    @cached_property
+    def token(self) -> str:
+        """Six hex digits of this test alone: parallel tests may share a server."""
+        return secrets.token_hex(3)
+
+    @property
+    def name(self) -> str:
+        """A branch's name."""
+        return f"eval-{self.token}-t1-fan-out-f4a171"
+
+    @property
+    def mark(self) -> Mark:
+        """The mark of the installation under test."""
+        return Mark(f"inst-{self.token}", "run-1", EXPIRES)
+
+    def adapter(self) -> BranchAdapter:
+        """An adapter of the installation under test."""
+        return self.open_adapter(self.mark.installation)
 
     @abstractmethod
     def write_base(self, *statements: str) -> None:
         """Run statements in the base and leave no session behind."""
 
     @abstractmethod
-    def open_adapter(self, installation: str = "inst-a") -> BranchAdapter:
+    def open_adapter(self, installation: str) -> BranchAdapter:
         """An adapter over the base."""
 
     @abstractmethod
@@ -80,13 +99,13 @@ class Engine(ABC):
     @contextmanager
     def reader(self, *statements: str) -> Iterator[Warehouse]:
         """The grader's view of a fresh branch on which an agent has run statements."""
-        adapter = self.open_adapter()
+        adapter = self.adapter()
         try:
-            branch = adapter.create(NAME, MARK)
+            branch = adapter.create(self.name, self.mark)
             self.run(branch, *statements)
             with adapter.open_reader(branch) as reader:
                 yield reader
-            adapter.drop(NAME)
+            adapter.drop(self.name)
         finally:
             adapter.close()
 
@@ -354,113 +373,113 @@ class BranchAdapterContract:
 
     def test_branch_is_a_copy_that_the_agent_may_change(self, engine: Engine) -> None:
         engine.write_base("CREATE TABLE t (a integer)", "INSERT INTO t VALUES (1), (2)")
-        adapter = engine.open_adapter()
-        branch = adapter.create(NAME, MARK)
-        assert branch.name == NAME
+        adapter = engine.adapter()
+        branch = adapter.create(engine.name, engine.mark)
+        assert branch.name == engine.name
         engine.run(branch, "INSERT INTO t VALUES (3)", "CREATE SCHEMA marts", "DROP TABLE t")
-        fresh = adapter.create(f"{NAME}-2", MARK)
+        fresh = adapter.create(f"{engine.name}-2", engine.mark)
         assert engine.run(fresh, "SELECT count(*) FROM t")[0].rows == (("2",),)
-        adapter.drop(NAME)
-        adapter.drop(f"{NAME}-2")
+        adapter.drop(engine.name)
+        adapter.drop(f"{engine.name}-2")
         assert adapter.list_marked() == ()
 
     def test_reader_sees_what_the_agent_left(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        branch = adapter.create(NAME, MARK)
+        adapter = engine.adapter()
+        branch = adapter.create(engine.name, engine.mark)
         engine.run(branch, "CREATE SCHEMA marts", "CREATE TABLE marts.t AS SELECT 1 AS a")
         with adapter.open_reader(branch) as reader:
             assert reader.engine == adapter.engine
             assert reader.row_count(relation("marts", "t")) == 1
-        adapter.drop(NAME)
+        adapter.drop(engine.name)
 
     def test_secrets_are_in_no_other_field(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        branch = adapter.create(NAME, MARK)
+        adapter = engine.adapter()
+        branch = adapter.create(engine.name, engine.mark)
         for secret in branch.secrets:
             assert len(secret) >= 12
             assert secret in branch.agent_dsn + branch.grader_dsn
             assert secret not in branch.name + adapter.location
-        adapter.drop(NAME)
+        adapter.drop(engine.name)
 
     def test_marks_are_listed_by_name_and_come_back_whole(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        later = Mark("inst-a", "run-2", EXPIRES + timedelta(hours=1))
-        adapter.create("eval-abc123-b-000002", MARK)
-        adapter.create("eval-abc123-a-000001", later)
+        adapter = engine.adapter()
+        later = Mark(engine.mark.installation, "run-2", EXPIRES + timedelta(hours=1))
+        adapter.create(f"eval-{engine.token}-b-000002", engine.mark)
+        adapter.create(f"eval-{engine.token}-a-000001", later)
         listed = [(r.name, r.mark, r.busy) for r in adapter.list_marked()]
         assert listed == [
-            ("eval-abc123-a-000001", later, False),
-            ("eval-abc123-b-000002", MARK, False),
+            (f"eval-{engine.token}-a-000001", later, False),
+            (f"eval-{engine.token}-b-000002", engine.mark, False),
         ]
         for name, _, _ in listed:
             adapter.drop(name)
         assert adapter.list_marked() == ()
 
     def test_another_installation_neither_sees_nor_drops_it(self, engine: Engine) -> None:
-        ours, theirs = engine.open_adapter("inst-a"), engine.open_adapter("inst-b")
-        branch = ours.create(NAME, MARK)
+        ours, theirs = engine.adapter(), engine.open_adapter(f"other-{engine.token}")
+        branch = ours.create(engine.name, engine.mark)
         assert theirs.list_marked() == ()
-        with pytest.raises(BranchError, match=NAME):
-            theirs.drop(NAME)
-        with pytest.raises(BranchError, match=NAME):
-            theirs.fence(NAME)
-        with pytest.raises(BranchError, match=NAME):
-            theirs.create(NAME, Mark("inst-b", "run-9", EXPIRES))
+        with pytest.raises(BranchError, match=engine.name):
+            theirs.drop(engine.name)
+        with pytest.raises(BranchError, match=engine.name):
+            theirs.fence(engine.name)
+        with pytest.raises(BranchError, match=engine.name):
+            theirs.create(engine.name, Mark(f"other-{engine.token}", "run-9", EXPIRES))
         engine.run(branch, "CREATE TABLE still_here (a integer)")
-        ours.drop(NAME)
+        ours.drop(engine.name)
 
     def test_create_replaces_a_leftover_of_our_own(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        engine.run(adapter.create(NAME, MARK), "CREATE TABLE old (a integer)")
-        branch = adapter.create(NAME, MARK)
+        adapter = engine.adapter()
+        engine.run(adapter.create(engine.name, engine.mark), "CREATE TABLE old (a integer)")
+        branch = adapter.create(engine.name, engine.mark)
         with adapter.open_reader(branch) as reader:
             assert reader.relations() == ()
-        adapter.drop(NAME)
+        adapter.drop(engine.name)
 
     def test_drop_and_fence_of_nothing_succeed(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        adapter.fence(NAME)
-        adapter.drop(NAME)
-        adapter.create(NAME, MARK)
-        adapter.drop(NAME)
-        adapter.drop(NAME)
-        adapter.fence(NAME)
+        adapter = engine.adapter()
+        adapter.fence(engine.name)
+        adapter.drop(engine.name)
+        adapter.create(engine.name, engine.mark)
+        adapter.drop(engine.name)
+        adapter.drop(engine.name)
+        adapter.fence(engine.name)
         assert adapter.list_marked() == ()
 
     def test_a_fenced_branch_is_still_listed_and_dropped(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        adapter.create(NAME, MARK)
-        adapter.fence(NAME)
-        adapter.fence(NAME)
-        assert [record.name for record in adapter.list_marked()] == [NAME]
-        adapter.drop(NAME)
+        adapter = engine.adapter()
+        adapter.create(engine.name, engine.mark)
+        adapter.fence(engine.name)
+        adapter.fence(engine.name)
+        assert [record.name for record in adapter.list_marked()] == [engine.name]
+        adapter.drop(engine.name)
         assert adapter.list_marked() == ()
 
     def test_read_units_see_the_data_and_not_each_other(self, engine: Engine) -> None:
         engine.write_base("CREATE TABLE t (a integer)", "INSERT INTO t VALUES (1), (2)")
-        adapter = engine.open_adapter()
-        shared = adapter.create_shared(NAME, MARK)
+        adapter = engine.adapter()
+        shared = adapter.create_shared(engine.name, engine.mark)
         assert shared.agent_dsn == ""
-        units = [adapter.grant_read(shared, f"{NAME}-{i}", MARK) for i in (1, 2)]
+        units = [adapter.grant_read(shared, f"{engine.name}-{i}", engine.mark) for i in (1, 2)]
         assert len({unit.agent_dsn for unit in units}) == 2
         list(engine.execute(units[0].agent_dsn, ["CREATE TABLE mine (a integer)", "DELETE FROM t"]))
         assert engine.run(units[1], "SELECT count(*) FROM t")[0].rows == (("2",),)
         with adapter.open_reader(units[1]) as reader:
             assert [r.name for r in reader.relations()] == ["t"]
         listed = [record.name for record in adapter.list_marked()]
-        assert listed == sorted([NAME, *(unit.name for unit in units)])
+        assert listed == sorted([engine.name, *(unit.name for unit in units)])
         adapter.drop(units[0].name)
         assert engine.run(units[1], "SELECT count(*) FROM t")[0].rows == (("2",),)
         adapter.drop(units[1].name)
-        adapter.drop(NAME)
+        adapter.drop(engine.name)
         assert adapter.list_marked() == ()
 
     def test_shared_branch_goes_before_its_units(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        shared = adapter.create_shared(NAME, MARK)
-        adapter.grant_read(shared, f"{NAME}-1", MARK)
-        adapter.drop(NAME)
-        adapter.drop(f"{NAME}-1")
+        adapter = engine.adapter()
+        shared = adapter.create_shared(engine.name, engine.mark)
+        adapter.grant_read(shared, f"{engine.name}-1", engine.mark)
+        adapter.drop(engine.name)
+        adapter.drop(f"{engine.name}-1")
         assert adapter.list_marked() == ()
 
     def test_shapes_of_the_shared_branch_are_the_bases(self, engine: Engine) -> None:
@@ -469,39 +488,39 @@ class BranchAdapterContract:
             "CREATE TABLE raw.t (a integer NOT NULL)",
             "INSERT INTO raw.t VALUES (1)",
         )
-        adapter = engine.open_adapter()
-        with adapter.open_reader(adapter.create_shared(NAME, MARK)) as reader:
+        adapter = engine.adapter()
+        with adapter.open_reader(adapter.create_shared(engine.name, engine.mark)) as reader:
             (shape,) = reader.shapes()
         assert (shape.schema, shape.name, shape.row_count) == ("raw", "t", 1)
-        adapter.drop(NAME)
+        adapter.drop(engine.name)
 
     def test_nothing_is_missing_on_a_proper_base(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
+        adapter = engine.adapter()
         assert [s for s in adapter.privileges() if s.fatal] == []
         assert adapter.list_marked() == ()
 
     @pytest.mark.parametrize("name", ["", "x" * 64, "a/b", "../up", 'quo"te', "Upper", "a_b"])
     def test_names_outside_the_rule_are_refused(self, engine: Engine, name: str) -> None:
-        adapter = engine.open_adapter()
+        adapter = engine.adapter()
         with pytest.raises(BranchError):
-            adapter.create(name, MARK)
+            adapter.create(name, engine.mark)
         assert adapter.list_marked() == ()
 
     def test_failed_statement_gives_the_databases_message_and_the_next_one_runs(
         self, engine: Engine
     ) -> None:
-        adapter = engine.open_adapter()
-        branch = adapter.create(NAME, MARK)
+        adapter = engine.adapter()
+        branch = adapter.create(engine.name, engine.mark)
         bad, good = engine.execute(
             branch.agent_dsn, ["SELECT * FROM missing_table", "SELECT 1 AS a"]
         )
         assert "missing_table" in bad.error
         assert (good.columns, good.rows, good.row_count, good.error) == (("a",), (("1",),), 1, "")
-        adapter.drop(NAME)
+        adapter.drop(engine.name)
 
     def test_statement_results_are_text_and_cut(self, engine: Engine) -> None:
-        adapter = engine.open_adapter()
-        branch = adapter.create(NAME, MARK)
+        adapter = engine.adapter()
+        branch = adapter.create(engine.name, engine.mark)
         nulls, many = engine.run(
             branch,
             "SELECT NULL AS n, 1.50 AS d, 'x' AS s",
@@ -510,4 +529,4 @@ class BranchAdapterContract:
         assert nulls.rows == ((None, "1.50", "x"),)
         assert many.row_count == 250
         assert many.rows == tuple((str(i),) for i in range(1, 101))
-        adapter.drop(NAME)
+        adapter.drop(engine.name)

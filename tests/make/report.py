@@ -47,12 +47,14 @@ def number_item(
     value: str = "100",
     tolerance: str = "0.15",
     name: str = "answer",
+    got: Decimal | None = None,
 ) -> ItemResult:
     """A judged number check whose closest number is written in the answer as `found`."""
     wanted, within = Decimal(value), Decimal(tolerance)
     if found is None:
         return ItemResult(name, False, "", {"value": wanted, "tolerance": within, "closest": None})
-    got = Decimal(found.replace(",", "").strip("$€ "))
+    if got is None:
+        got = Decimal(found.replace(",", "").strip("$€ "))
     start = answer.index(found)
     closest = {"value": got, "start": start, "end": start + len(found), "text": found}
     reach = within * abs(wanted) if wanted else Decimal("1e-9")
@@ -393,7 +395,15 @@ def _add_misses(run: ReportedRun) -> None:
             "stock_value",
             Verdict.OFF,
             answer=answer,
-            items=(number_item(answer, "9.1", value="9134220.75", tolerance="0.05"),),
+            items=(
+                number_item(
+                    answer,
+                    "9.1 million",
+                    value="8134220.75",
+                    tolerance="0.05",
+                    got=Decimal("9.1E+6"),
+                ),
+            ),
             stages=_stages(20.4),
         ),
     )

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,23 +75,27 @@ class Unit:
         return self.stdout.read_text("utf-8", "replace") if self.stdout.exists() else ""
 
 
-class Signal:
-    """A named pipe in the agent's working directory, through which it can say that it is there."""
+class Bell:
+    """A named pipe in an agent's working directory: one side rings, the other has waited for it."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "here"
+        self.path = folder / "bell"
         os.mkfifo(self.path)
         # Read and write, so that opening waits for nobody and nobody's leaving is an end.
-        self._reader = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self._pipe = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
 
     def wait(self) -> bytes:
-        """The agent's next words, at most PIPE_BUF of them."""
-        ready, _, _ = select.select([self._reader], [], [], PATIENCE_SECONDS)
+        """Return what the agent rang with."""
+        ready, _, _ = select.select([self._pipe], [], [], PATIENCE_SECONDS)
         assert ready, "the agent never got there"
-        return os.read(self._reader, 4096)
+        return os.read(self._pipe, 4096)
+
+    def ring(self) -> None:
+        """Let the agent go on from its `read`."""
+        os.write(self._pipe, b"\n")
 
     def close(self) -> None:
-        os.close(self._reader)
+        os.close(self._pipe)
 
 
 def await_true(question: Callable[[], bool]) -> None:
@@ -106,23 +107,18 @@ def await_true(question: Callable[[], bool]) -> None:
 
 
 def processes_with(mark: str) -> list[int]:
-    """Living processes whose command line or environment holds a mark."""
+    """Living processes whose command line holds a mark."""
     found = []
     for name in os.listdir("/proc"):
         if not name.isdecimal() or int(name) == os.getpid():
             continue
         try:
-            text = Path(f"/proc/{name}/cmdline").read_bytes()
-            state = Path(f"/proc/{name}/stat").read_text("utf-8", "replace").rpartition(")")[2]
+            line = Path(f"/proc/{name}/cmdline").read_bytes()
         except OSError:
             continue
-        if mark.encode() in text and state.split()[0] != "Z":
+        if mark.encode() in line:  # the dead have none
             found.append(int(name))
     return found
-
-
-def in_background(pool: ThreadPoolExecutor, function: Callable[[], ProcessEnd]) -> Any:
-    return pool.submit(function)
 
 
 def descriptors() -> set[str]:
@@ -134,6 +130,3 @@ def descriptors() -> set[str]:
         except OSError:
             continue
     return found
-
-
-__all__ = ["AbstractContextManager", "subprocess"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor_grader.report.markdown import MARKDOWN_SHOWN, render_markdown
+from proctor_grader.report.markdown import render_markdown
 
 ALLOWED = set(
     "p h1 h2 h3 h4 h5 h6 ul ol li a em strong s code pre blockquote hr br "
@@ -132,7 +132,7 @@ def test_credentials_and_hidden_characters_do_not_pass() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("[" * 50_000, id="brackets"),
+        pytest.param("[" * 200_000, id="brackets"),
         pytest.param("*a " * 50_000, id="emphasis"),
         pytest.param(">" * 20_000 + "x", id="quotes"),
         pytest.param("`" + "a`" * 50_000, id="code"),
@@ -143,5 +143,4 @@ def test_credentials_and_hidden_characters_do_not_pass() -> None:
 def test_hostile_sizes_end_soon(text: str) -> None:
     started = time.process_time()
     assert_harmless(render_markdown(text))
-    assert time.process_time() - started < 20
-    assert len(text) > 0 < MARKDOWN_SHOWN
+    assert time.process_time() - started < 30

@@ -98,7 +98,7 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
             raise yaml.constructor.ConstructorError(
                 None, None, f"duplicate key '{key}'", key_node.start_mark
             )
-        loaded[key] = loader.construct_object(value_node, deep=True)  # type: ignore[no-untyped-call]
+        loaded[key] = loader.construct_object(value_node, deep=True)
     return loaded
 
 

@@ -1,76 +1,25 @@
-"""Taking in what an agent left. Every path it could have made is hostile.
-
-Files are opened by name from a folder's handle, without following links and without blocking;
-only regular files with one link count; numbers and sizes are bounded; memory is constant.
-"""
+"""Turns what an agent left into evidence: stored, with digests, its marker last."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import stat
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from proctor_grader import contract
-from proctor_grader.agents.transcript import TranscriptReader
-from proctor_grader.jsontext import dump_bytes
+from proctor_grader.agents.transcript import EventUsageReader, ResultReader
+from proctor_grader.jsontext import dump_bytes, load_json
+from proctor_grader.model.process import ProcessEnd
 from proctor_grader.model.unit import Stage
 from proctor_grader.pod.evidence import Evidence
-from proctor_grader.store.archive import pack_tree
+from proctor_grader.pod.intake import Intake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
-    from proctor_grader.model.process import ProcessEnd
     from proctor_grader.model.result import StageRecord
     from proctor_grader.pod.prepare import Layout
     from proctor_grader.store.base import Store
     from proctor_grader.store.layout import AttemptKeys
     from proctor_grader.store.redact import Masker
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CHUNK = 256 * 1024
-_IN_MEMORY = 1024 * 1024
-
-
-@dataclass(slots=True)
-class _Intake:
-    """What is being put together while files are taken in."""
-
-    store: Store
-    keys: AttemptKeys
-    masker: Masker
-    scratch: Path
-    files: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    def put(self, key: str, data: bytes) -> None:
-        """Store bytes that are masked already."""
-        self.store.put(key, data)
-        self.files[key] = hashlib.sha256(data).hexdigest()
-
-    def put_stream(self, key: str, chunks: Iterator[bytes]) -> None:
-        """Store a stream of any length in constant memory, masked; an empty one is not kept."""
-        masked = self.masker.mask_chunks(chunks)
-        head = bytearray()
-        for piece in masked:
-            head += piece
-            if len(head) > _IN_MEMORY:
-                break
-        else:
-            if head:
-                self.put(key, bytes(head))
-            return
-        path = self.scratch / "collected"
-        with path.open("wb") as file:
-            file.write(head)
-            for piece in masked:
-                file.write(piece)
-        self.files[key] = self.store.put_file(key, path)
-        path.unlink()
 
 
 def collect(
@@ -81,51 +30,63 @@ def collect(
     store: Store,
     keys: AttemptKeys,
     masker: Masker,
-    has_project: bool = False,
 ) -> Evidence:
     """Store what an agent left, and its marker last.
 
     Args:
-        layout: the attempt's folders.
+        layout: the attempt's folders; nothing of the agent runs any more.
         end: how the process ended, by the harness's word.
         record: the same as it stands in the marker.
         store: where to.
         keys: of the attempt.
         masker: knows the credentials that the agent was given.
-        has_project: a project tree was put into the working directory, so that it is worth
-            keeping in any case.
 
     Raises:
         StoreError: the store is gone; nothing counts as collected.
     """
-    intake = _Intake(store, keys, masker, layout.root)
-    with layout.prompt.open("rb") as prompt:
-        intake.put_stream(
-            keys.agent_file(contract.PROMPT_NAME), iter(lambda: prompt.read(_CHUNK), b"")
-        )
-    reader = TranscriptReader()
-    for name in (contract.STDOUT_LOG, contract.STDERR_LOG):
-        _take_file(intake, layout.logs, name, contract.MAX_LOG_BYTES)
-    _take_file(intake, layout.output, contract.EVENTS_FILE, contract.MAX_LOG_BYTES)
-    has_transcript = _take_file(
-        intake, layout.output, contract.TRANSCRIPT_FILE, contract.MAX_LOG_BYTES
-    )
-    for folder, name in (
-        (layout.output, contract.TRANSCRIPT_FILE),
-        (layout.logs, contract.STDOUT_LOG),
-    ):
-        if name == contract.STDOUT_LOG and has_transcript and reader.result is not None:
-            break
-        for chunks in _opened(folder, name, intake):
-            reader.read(_bounded(chunks, contract.MAX_LOG_BYTES, []))
-    answer, source = _take_answer(intake, layout, reader, has_transcript=has_transcript)
-    _take_workspace(intake, layout, has_project=has_project)
+    intake = Intake(store, keys.agent_file, masker, layout.root)
+    said, noted, events = ResultReader(), ResultReader(), EventUsageReader()
+    intake.take(layout.input, contract.PROMPT_NAME, contract.MAX_LOG_BYTES)
+    intake.take(layout.logs, contract.STDOUT_LOG, contract.MAX_LOG_BYTES, said)
+    intake.take(layout.logs, contract.STDERR_LOG, contract.MAX_LOG_BYTES)
+    intake.take(layout.output, contract.TRANSCRIPT_FILE, contract.MAX_LOG_BYTES, noted)
+    intake.take(layout.output, contract.EVENTS_FILE, contract.MAX_LOG_BYTES, events)
+    answer, source = _take_answer(intake, layout, said, noted)
+    _take_workspace(intake, layout)
     if end.output_truncated:
-        intake.notes.append(f"output beyond {contract.MAX_LOG_BYTES} bytes was dropped")
-    intake.put(keys.agent_file(contract.EXIT_FILE), dump_bytes(end.to_json()))
-    evidence = Evidence(answer, source, dict(reader.usage), tuple(intake.notes), intake.files)
+        intake.notes.append("it printed more than was kept")
+    intake.put(contract.EXIT_FILE, dump_bytes(end.to_json()))
+    evidence = Evidence(
+        answer=answer,
+        end=end,
+        answer_source=source,
+        usage=events.usage or said.usage or noted.usage,
+        notes=tuple(dict.fromkeys(intake.notes)),
+        files=intake.files,
+    )
     store.put(keys.marker(Stage.AGENT), dump_bytes(_marker(evidence, record)), durable=True)
     return evidence
+
+
+def load_evidence(store: Store, keys: AttemptKeys) -> Evidence:
+    """Read an attempt's evidence back, to grade it again.
+
+    Raises:
+        NotStored: the attempt has none, or not whole.
+    """
+    marker = load_json(store.get(keys.marker(Stage.AGENT)))
+    end = load_json(store.get(keys.agent_file(contract.EXIT_FILE)))
+    answer = None
+    if marker["answer_source"]:
+        answer = _text(store.get(keys.agent_file(contract.ANSWER_FILE)))
+    return Evidence(
+        answer=answer,
+        end=ProcessEnd.from_json(end),
+        answer_source=marker["answer_source"],
+        usage=marker["usage"],
+        notes=tuple(marker["notes"]),
+        files=marker["files"],
+    )
 
 
 def _marker(evidence: Evidence, record: StageRecord) -> Mapping[str, Any]:
@@ -138,49 +99,29 @@ def _marker(evidence: Evidence, record: StageRecord) -> Mapping[str, Any]:
 
 
 def _take_answer(
-    intake: _Intake, layout: Layout, reader: TranscriptReader, *, has_transcript: bool
+    intake: Intake, layout: Layout, said: ResultReader, noted: ResultReader
 ) -> tuple[str | None, str]:
-    """The final answer: `answer.txt`, else a transcript's last result; never a log's tail."""
-    data: bytes | None = None
-    source = ""
-    for chunks in _opened(layout.output, contract.ANSWER_FILE, intake):
-        cut: list[str] = []
-        data = b"".join(_bounded(chunks, contract.MAX_ANSWER_BYTES, cut))
-        source = contract.ANSWER_FILE
-        if cut:
-            intake.notes.append(
-                f"{source}: only the first {contract.MAX_ANSWER_BYTES} bytes were kept"
-            )
-    if data is None and reader.result is not None:
-        data = reader.result.encode("utf-8", "replace")[: contract.MAX_ANSWER_BYTES]
-        source = contract.TRANSCRIPT_FILE if has_transcript else contract.STDOUT_LOG
-    if data is None:
-        return None, ""
-    text = intake.masker.mask_bytes(data).decode("utf-8", "replace")
-    intake.put(intake.keys.agent_file(contract.ANSWER_FILE), text.encode())
-    return text, source
+    """The final answer: `answer.txt`, else a transcript's last result; never a log's tail.
+
+    It is stored as `answer.txt` in any case, and read as it is stored.
+    """
+    data = intake.take_bytes(layout.output, contract.ANSWER_FILE, contract.MAX_ANSWER_BYTES)
+    if data is not None:
+        return _text(data), contract.ANSWER_FILE
+    for reader, source in ((said, contract.STDOUT_LOG), (noted, contract.TRANSCRIPT_FILE)):
+        if reader.result is not None:
+            data = reader.result.encode("utf-8", "replace")[: contract.MAX_ANSWER_BYTES]
+            intake.put(contract.ANSWER_FILE, data)
+            return _text(data), source
+    return None, ""
 
 
-def _take_file(intake: _Intake, folder: Path, name: str, limit: int) -> bool:
-    """Store one file if it is there; True if it was."""
-    for chunks in _opened(folder, name, intake):
-        cut: list[str] = []
-        intake.put_stream(intake.keys.agent_file(name), _bounded(chunks, limit, cut))
-        if cut:
-            intake.notes.append(f"{name}: only the first {limit} bytes were kept")
-        return True
-    return False
-
-
-def _take_workspace(intake: _Intake, layout: Layout, *, has_project: bool) -> None:
-    """Keep the working directory as an archive, if the agent left anything in it."""
-    try:
-        left = [entry for entry in os.listdir(layout.work) if entry != contract.INSTRUCTIONS_FILE]
-        if not has_project and not left:
-            return
-    except OSError:
-        intake.notes.append("the working directory is gone")
+def _take_workspace(intake: Intake, layout: Layout) -> None:
+    """Keep the working directory as an archive, if the agent left a mark on it."""
+    if not layout.before.differs_from(layout.work):
         return
+    from proctor_grader.store.archive import pack_tree  # noqa: PLC0415 - most agents leave nothing
+
     path = layout.root / contract.WORKSPACE_ARCHIVE
     packed = pack_tree(
         layout.work,
@@ -198,43 +139,9 @@ def _take_workspace(intake: _Intake, layout: Layout, *, has_project: bool) -> No
             f"workspace: {len(packed.skipped)} links, special or unreadable files were left out"
         )
     if packed.files:
-        key = intake.keys.agent_file(contract.WORKSPACE_ARCHIVE)
-        intake.files[key] = intake.store.put_file(key, path)
+        intake.put_file(contract.WORKSPACE_ARCHIVE, path)
     path.unlink(missing_ok=True)
 
 
-def _opened(folder: Path, name: str, intake: _Intake) -> Iterator[Iterator[bytes]]:
-    """Yield a file's chunks once, or nothing where there is no regular file of that name."""
-    try:
-        handle = os.open(folder, _FOLDER)
-    except OSError:
-        return
-    try:
-        descriptor = os.open(name, _FILE, dir_fd=handle)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        intake.notes.append(
-            f"{name}: not a file that can be read ({os.strerror(error.errno or 0)})"
-        )
-        return
-    finally:
-        os.close(handle)
-    with open(descriptor, "rb", buffering=0) as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-            intake.notes.append(f"{name}: not a regular file of its own, left out")
-            return
-        yield iter(lambda: file.read(_CHUNK), b"")
-
-
-def _bounded(chunks: Iterator[bytes], limit: int, cut: list[str]) -> Iterator[bytes]:
-    """Yield at most `limit` bytes; `cut` gets an entry when there was more."""
-    left = limit
-    for chunk in chunks:
-        if len(chunk) > left:
-            cut.append("cut")
-            yield chunk[:left]
-            return
-        left -= len(chunk)
-        yield chunk
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

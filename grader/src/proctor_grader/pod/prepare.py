@@ -141,7 +141,7 @@ def base_environment(layout: Layout, paths: Iterable[Path] = ()) -> dict[str, st
 
 
 def _environment(layout: Layout, given: AgentInput) -> dict[str, str]:
-    environment = base_environment(layout, given.paths) | given.extra_env
+    environment = base_environment(layout, given.paths) | dict(given.extra_env)
     for name in (contract.WAREHOUSE_DSN, contract.WAREHOUSE_DSN_ALIAS):
         environment.pop(name, None)
         if given.dsn:

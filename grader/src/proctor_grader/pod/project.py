@@ -32,7 +32,7 @@ def copy_project(source: Path, target: Path, *, exclude: Path | None = None) -> 
     dropped: list[str] = []
     target.mkdir(parents=True, exist_ok=True)
     for folder, entry in _entries(root, excluded):
-        relative = os.path.join(folder, entry.name)  # noqa: PTH118 - hot
+        relative = os.path.join(folder, entry.name)
         place = target / relative
         if entry.is_symlink():
             if _stays_inside(Path(entry.path), root, excluded):
@@ -58,13 +58,13 @@ def _entries(root: Path, excluded: Path | None) -> Iterator[tuple[str, os.DirEnt
                     continue
                 yield folder, entry
                 if entry.is_dir(follow_symlinks=False):
-                    folders.append(os.path.join(folder, entry.name))  # noqa: PTH118 - hot
+                    folders.append(os.path.join(folder, entry.name))
 
 
 def _stays_inside(link: Path, root: Path, excluded: Path | None) -> bool:
     """Whether a link means the same in the copy: relative, and to something that is copied."""
     target = os.readlink(link)
-    if os.path.isabs(target):  # noqa: PTH117 - a text, not yet a path
+    if os.path.isabs(target):
         return False
     try:
         resolved = (link.parent / target).resolve()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Workspace:
             removing an entry changes it.
     """
 
-    marks: Mapping[str, _Mark]
+    marks: Mapping[str, _Mark] = field(default_factory=dict)
 
     @classmethod
     def of(cls, root: Path) -> Workspace:
@@ -51,7 +51,7 @@ def _marks(root: Path) -> Iterator[tuple[str, _Mark]]:
         folder = folders.pop()
         with os.scandir(root / folder) as entries:
             for entry in entries:
-                path = os.path.join(folder, entry.name)  # noqa: PTH118 - hot
+                path = os.path.join(folder, entry.name)
                 stat = entry.stat(follow_symlinks=False)
                 is_folder = entry.is_dir(follow_symlinks=False)
                 yield path, (stat.st_ino, stat.st_mode, 0 if is_folder else stat.st_ctime_ns)

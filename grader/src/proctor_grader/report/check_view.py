@@ -69,9 +69,7 @@ def _number_facts(plot: CheckPlot, closest: Any) -> tuple[tuple[str, str], ...]:
     written = closest.get("text") if isinstance(closest, Mapping) else None
     if isinstance(written, str) and plot.got is not None and written != plain(plot.got):
         facts.append(("Written as", written))
-    facts.append(
-        ("Tolerance", "±0.000000001" if plot.value == 0 else tolerance_text(plot.tolerance))
-    )
+    facts.append(("Tolerance", tolerance_text(plot.value, plot.tolerance)))
     if plot.low != plot.high:
         facts.append(("Allowed", f"{plain(plot.low)} to {plain(plot.high)}"))
     return tuple(facts)

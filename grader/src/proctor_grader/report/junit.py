@@ -107,7 +107,7 @@ def _details(result: UnitResult) -> str:
         lines.append(excerpt(result.message, _MESSAGE_SHOWN))
     lines += [excerpt(item_line(item), _MESSAGE_SHOWN) for item in result.items]
     if result.answer is not None:
-        lines.append(f"answer: {excerpt(result.answer, _TEXT_SHOWN)}")
+        lines.append(f"final answer: {excerpt(result.answer, _TEXT_SHOWN)}")
     return "\n".join(lines)
 
 

@@ -14,7 +14,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from proctor_grader.report import display
-from proctor_grader.report.unit_text import seconds_of, tolerance_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,15 +52,9 @@ def _environment() -> Environment:
         excerpt=display.excerpt,
         moment=display.moment,
         one_line=display.one_line,
-        plain=display.plain,
-        seconds_of=seconds_of,
         size=display.size,
-        tolerance=tolerance_text,
     )
-    environment.globals.update(
-        signs=display.OUTCOME_SIGNS,
-        cause_texts=display.CAUSE_TEXTS,
-    )
+    environment.globals.update(signs=display.OUTCOME_SIGNS)
     return environment
 
 

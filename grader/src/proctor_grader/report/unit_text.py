@@ -21,8 +21,13 @@ def seconds_of(result: UnitResult) -> float:
     return sum(record.seconds for record in result.stages.values())
 
 
-def tolerance_text(tolerance: Decimal) -> str:
-    """Return a relative tolerance in percent: `±15 %`, `exact` for 0."""
+def tolerance_text(value: Decimal, tolerance: Decimal) -> str:
+    """Return what a check allows: `±15 %`, `exact` for a tolerance of 0; a gold of 0 takes none.
+
+    Source: numbers.md, section 9.
+    """
+    if value == 0:
+        return "±0.000000001"
     return "exact" if tolerance == 0 else f"±{short(tolerance * _HUNDRED)} %"
 
 
@@ -30,12 +35,6 @@ def closest_value(data: Mapping[str, Any]) -> Decimal | None:
     """Return the number that came closest to a check's value; None when none was read."""
     closest = data.get("closest")
     return as_decimal(closest.get("value")) if isinstance(closest, Mapping) else None
-
-
-def is_number_check(item: ItemResult) -> bool:
-    """Whether the item holds an expected number and a tolerance that can be drawn."""
-    value, tolerance = item.data.get("value"), item.data.get("tolerance")
-    return as_decimal(value) is not None and as_decimal(tolerance) is not None
 
 
 def item_line(item: ItemResult) -> str:
@@ -47,7 +46,7 @@ def item_line(item: ItemResult) -> str:
         return f"{name}{item.detail or word}"
     got = closest_value(item.data)
     found = "no number" if got is None else plain(got)
-    return f"{name}got {found}, expected {plain(value)} ({tolerance_text(tolerance)})"
+    return f"{name}got {found}, expected {plain(value)} ({tolerance_text(value, tolerance)})"
 
 
 def explanation(result: UnitResult) -> str:

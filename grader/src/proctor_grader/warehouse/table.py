@@ -91,6 +91,8 @@ def _refused(url: str, what: str) -> UserError:
 
 def shown_url(url: str) -> str:
     """Return a warehouse's URL for people: without password, whatever else is wrong with it."""
+    if url[: len(_DUCKDB_PREFIX)].lower() == _DUCKDB_PREFIX:
+        return url
     hidden = _USER_INFO.sub(lambda found: f"{found[1]}{':***' if found[2] else ''}@", url)
     return _SECRET_PARAMETER.sub(r"\1***", hidden)
 

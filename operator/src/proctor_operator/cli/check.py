@@ -37,13 +37,14 @@ def check(
         if eval_set is not None and not loaded.errors:
             reads = sum(task.task_class == "read" for task in eval_set.tasks)
             render.console().print(
-                f"{render.one_line(eval_set.name)}: {len(eval_set.tasks)} tasks "
+                f"{render.one_line(eval_set.name)}: {render.counted(len(eval_set.tasks), 'task')} "
                 f"({reads} read, {len(eval_set.tasks) - reads} write), "
-                f"format {eval_set.format}, {len(loaded.warnings)} warnings",
+                f"format {eval_set.format}, {render.counted(len(loaded.warnings), 'warning')}",
                 markup=False,
             )
         elif loaded.errors:
             render.error_console().print(
-                f"{len(loaded.errors)} errors, {len(loaded.warnings)} warnings"
+                f"{render.counted(len(loaded.errors), 'error')}, "
+                f"{render.counted(len(loaded.warnings), 'warning')}"
             )
     raise typer.Exit(1 if loaded.errors else 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from proctor_grader import load_set
-from proctor_operator.cli.render import error_console, print_problems
+from proctor_operator.cli.render import counted, error_console, print_problems
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +24,8 @@ def load_valid_set(path: Path, *, set_format: str = "auto", strict: bool = False
     loaded = load_set(path, format=set_format, strict=strict)
     print_problems(loaded.errors, loaded.warnings)
     if loaded.errors or loaded.eval_set is None:
-        count = len(loaded.errors)
         error_console().print(
-            f"the set has {count} error{'s' if count != 1 else ''}: nothing was started"
+            f"the set has {counted(len(loaded.errors), 'error')}: nothing was started"
         )
         raise typer.Exit(1)
     return loaded.eval_set

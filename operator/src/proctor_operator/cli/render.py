@@ -54,6 +54,11 @@ def one_line(text: str, width: int = 200) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 error`, `2 errors`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def print_problems(errors: Iterable[Problem], warnings: Iterable[Problem]) -> None:
     """Print every problem of a set with its place, errors last so that they stay in sight."""
     out = error_console()

@@ -18,7 +18,8 @@ from proctor_grader.report.page import write_report
 from proctor_grader.report.source import StoreEvidence
 from proctor_operator.local.finish import RunFacts, finish_run, history_before
 from proctor_operator.local.runplan import RunPlan
-from proctor_operator.local.session import RunOutcome, report_place, unpack_set
+from proctor_operator.local.session import RunOutcome, report_place
+from proctor_operator.local.setcopy import unpack_set
 from proctor_operator.plan.decision import RunVerdict
 
 if TYPE_CHECKING:

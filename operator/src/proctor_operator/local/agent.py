@@ -15,14 +15,14 @@ from proctor_grader.agents.canary import oracle_answer, oracle_statements
 from proctor_grader.agents.recording import load_recording
 from proctor_grader.errors import UserError, WarehouseError
 from proctor_grader.jsontext import dump_bytes
-from proctor_grader.model.process import ProcessEnd
+from proctor_grader.model.process import Command, ProcessEnd, View
 from proctor_grader.model.result import StageRecord
 from proctor_grader.pod.collect import collect
-from proctor_grader.pod.evidence import stage_record
-from proctor_grader.pod.prepare import AgentInput, input_folder, prepare
+from proctor_grader.pod.prepare import AgentInput, Layout, prepare_agent
 from proctor_grader.store.redact import Masker
 from proctor_grader.warehouse.table import execute
-from proctor_operator.plan.snapshot import AgentEnd, AgentFacts
+from proctor_operator.local.ending import end_of, stage_record
+from proctor_operator.plan.snapshot import AgentFacts
 from proctor_operator.sandbox import python_view
 
 if TYPE_CHECKING:
@@ -69,28 +69,15 @@ class LocalAgent:
         return (*python, *self.paths)
 
     @property
-    def environment(self) -> dict[str, str]:
-        """What is added to a clean environment, PATH included."""
-        if self.spec.kind is AgentKind.REPLAY:
-            return python_environment() | dict(self.env)
-        if not self.paths:
-            return dict(self.env)
-        folders = [path / "bin" if (path / "bin").is_dir() else path for path in self.paths]
-        path = ":".join([*map(str, folders), os.environ.get("PATH", os.defpath)])
-        return {"PATH": path} | dict(self.env)
+    def extra_env(self) -> dict[str, str]:
+        """What is added to a clean environment."""
+        own = python_environment() if self.spec.kind is AgentKind.REPLAY else {}
+        return own | dict(self.env)
 
-    def files_for(self, unit: Unit) -> dict[str, bytes]:
-        """What lies beside the prompt: a replay's own entry, and nobody else's."""
-        if self.recording is None:
-            return {}
-        return {ENTRY_FILE: dump_bytes(self.recording.entry_for(unit).to_json())}
-
-    def argv_in(self, folder: Path) -> tuple[str, ...]:
-        """The agent's argument list for an attempt's folder."""
-        if self.recording is None:
-            return self.spec.argv
-        entry = str(input_folder(folder) / ENTRY_FILE)
-        return (sys.executable, "-P", "-m", "proctor_grader.agents.replay", entry)
+    @property
+    def search_paths(self) -> tuple[Path, ...]:
+        """Folders for its PATH: of each path its `bin` where it has one, else itself."""
+        return tuple(path / "bin" if (path / "bin").is_dir() else path for path in self.paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,58 +130,73 @@ def run_agent(
         StoreError: the store is gone.
         WarehouseError: the oracle could not reach its branch.
     """
-    agent = ready.agent
-    branch = work.branch
+    agent, branch = ready.agent, work.branch
+    layout = Layout(work.folder)
     dsn = "" if branch is None else branch.agent_dsn
-    laid_out = prepare(
-        work.folder,
-        AgentInput(
-            task_id=task.id,
-            variant=work.unit.variant,
-            trial=work.unit.trial,
-            prompt=task.prompt,
-            preamble=plan.options.preamble,
-            instructions=ready.eval_set.claude_md_text if ready.eval_set.claude_md else None,
-            project=prepared.project,
-            dsn=dsn,
-            environment=agent.environment,
-            files=agent.files_for(work.unit),
-        ),
+    given = AgentInput(
+        task=task.id,
+        prompt=task.prompt,
+        preamble=plan.options.preamble,
+        variant=work.unit.variant,
+        trial=work.unit.trial,
+        instructions=ready.eval_set.claude_md_text if ready.eval_set.claude_md else None,
+        project=prepared.project,
+        dsn=dsn,
+        extra_env=agent.extra_env,
+        paths=agent.search_paths,
     )
+    environment = prepare_agent(layout, given)
     if agent.is_process:
-        command = laid_out.command(
-            agent.argv_in(work.folder), timeout_seconds=plan.options.timeouts.agent
-        )
-        view = laid_out.view(
-            readable=agent.readable,
-            branch=None if branch is None else branch.sandbox_path,
-            hidden=hidden_paths(ready),
-            network=plan.options.network == "host",
-        )
-        end = ready.sandbox.run(command, view, stop)
+        end = _run_process(ready, plan, work, layout, environment, stop=stop)
     else:
-        end = _play_canary(agent.spec.kind, task, laid_out.output, dsn)
+        end = _play_canary(agent.spec.kind, task, layout.output, dsn)
+    record = stage_record(end, "Agent")
     evidence = collect(
-        laid_out,
+        layout,
         end,
-        ready.store,
-        work.keys,
-        Masker([*agent.env.values(), *(() if branch is None else branch.secrets)]),
+        record,
+        store=ready.store,
+        keys=work.keys,
+        masker=Masker([*agent.env.values(), *(() if branch is None else branch.secrets)]),
     )
-    record = stage_record(end)
     facts = AgentFacts(end_of(end), evidence.answer is not None, record.message)
     return AgentRun(evidence, record, facts)
 
 
-def end_of(end: ProcessEnd) -> AgentEnd:
-    """Say in one word how an agent ended."""
-    if end.cancelled:
-        return AgentEnd.STOPPED
-    if end.timed_out:
-        return AgentEnd.TIMED_OUT
-    if end.out_of_disk:
-        return AgentEnd.DISK_EXCEEDED
-    return AgentEnd.NORMAL if end.is_normal else AgentEnd.CRASHED
+def _run_process(
+    ready: Ready,
+    plan: RunPlan,
+    work: AttemptWork,
+    layout: Layout,
+    environment: dict[str, str],
+    *,
+    stop: Stop,
+) -> ProcessEnd:
+    agent, branch = ready.agent, work.branch
+    argv = agent.spec.argv
+    if agent.recording is not None:
+        entry = layout.input / ENTRY_FILE
+        entry.write_bytes(dump_bytes(agent.recording.entry_for(work.unit).to_json()))
+        argv = (sys.executable, "-P", "-m", "proctor_grader.agents.replay", str(entry))
+    command = Command(
+        argv=argv,
+        env=environment,
+        cwd=layout.work,
+        stdout=layout.logs / contract.STDOUT_LOG,
+        stderr=layout.logs / contract.STDERR_LOG,
+        timeout_seconds=plan.options.timeouts.agent,
+        grace_seconds=contract.AGENT_GRACE_SECONDS,
+        max_output_bytes=contract.MAX_LOG_BYTES,
+    )
+    view = View(
+        writable=(layout.work, layout.output, layout.home),
+        readable=(layout.input, *agent.readable),
+        tmp=layout.tmp,
+        branch=None if branch is None else branch.sandbox_path,
+        hidden=hidden_paths(ready),
+        network=plan.options.network == "host",
+    )
+    return ready.sandbox.run(command, view, stop)
 
 
 def hidden_paths(ready: Ready) -> tuple[Path, ...]:

@@ -6,13 +6,12 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proctor_grader.store.archive import pack_tree, unpack_tree
-
 from proctor_grader.coverage import models_in
 from proctor_grader.errors import ProctorError, RunError
 from proctor_grader.model.run import Fingerprint
 from proctor_grader.model.unit import run6
 from proctor_grader.pod.project import copy_project
+from proctor_grader.store.archive import pack_tree, unpack_tree
 from proctor_grader.warehouse.fingerprint import fingerprint_of
 from proctor_operator.local.project import fetch_project, refuse_answer_key
 

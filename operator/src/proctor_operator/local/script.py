@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -12,17 +11,15 @@ from proctor_grader import contract
 from proctor_grader.model.process import Command, View
 from proctor_grader.model.result import Cause, StageRecord
 from proctor_grader.model.unit import Stage
-from proctor_grader.pod.evidence import stage_record
-from proctor_grader.pod.prepare import clean_environment
+from proctor_grader.pod.prepare import Layout, base_environment
 from proctor_grader.pod.script import ScriptInput, script_command, script_environment
 from proctor_grader.store.redact import Masker
 from proctor_operator.local.agent import hidden_paths, python_environment
+from proctor_operator.local.ending import stage_record
 from proctor_operator.local.outcome import StageOutcome
 from proctor_operator.sandbox import python_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from proctor_grader.model.process import ProcessEnd
     from proctor_grader.model.task import Task
     from proctor_operator.local.preflight import Ready
@@ -32,9 +29,25 @@ if TYPE_CHECKING:
 
 
 def run_script(
-    ready: Ready, plan: RunPlan, task: Task, stage: Stage, work: AttemptWork, *, stop: Stop
+    ready: Ready,
+    plan: RunPlan,
+    task: Task,
+    stage: Stage,
+    work: AttemptWork,
+    *,
+    eval_set: Path,
+    stop: Stop,
 ) -> tuple[StageRecord, StageOutcome]:
     """Run a script to its end and store its log, kept even on failure.
+
+    Args:
+        ready: the run's parts.
+        plan: whose timeouts count where the set has none.
+        task: that declares the script.
+        stage: setup or teardown.
+        work: the attempt, with its branch.
+        eval_set: the run's copy of the set; the script gets a copy of its own.
+        stop: ends it early.
 
     Raises:
         StoreError: the store is gone.
@@ -43,15 +56,14 @@ def run_script(
     branch = work.branch
     if path is None or branch is None:
         raise ValueError("a script needs a declaration and a branch")
-    folder = work.script_folder(stage)
-    set_copy, log = folder / "set", folder / "script.log"
-    for name in ("home", "tmp"):
-        (folder / name).mkdir(parents=True)
-    shutil.copytree(ready.set_dir, set_copy, symlinks=True, ignore=_left_out(ready))
+    layout = Layout(work.script_folder(stage))
+    layout.make()
+    set_copy, log = layout.root / "set", layout.logs / f"{stage.value}.log"
+    shutil.copytree(eval_set, set_copy, symlinks=True)
     given = ScriptInput(path, task.id, stage, branch.agent_dsn, ready.eval_set.setup.env)
     command = Command(
         argv=script_command(given),
-        env=script_environment(_base_environment(folder), given),
+        env=script_environment(_base_environment(layout), given),
         cwd=set_copy,
         stdout=log,
         stderr=None,
@@ -60,43 +72,31 @@ def run_script(
         max_output_bytes=contract.MAX_LOG_BYTES,
     )
     view = View(
-        writable=(folder / "home",),
+        writable=(layout.home,),
         readable=(set_copy, *python_view(), *ready.agent.paths),
-        tmp=folder / "tmp",
+        tmp=layout.tmp,
         branch=branch.sandbox_path,
         hidden=hidden_paths(ready),
     )
     end = ready.sandbox.run(command, view, stop)
     if log.exists():
-        masked = folder / "masked.log"
+        masked = layout.root / "masked.log"
         Masker(branch.secrets).mask_file(log, masked)
         ready.store.put_file(work.keys.log(stage), masked)
     record = stage_record(end, stage.value.capitalize())
     return record, _outcome(end, record, path)
 
 
-def _base_environment(folder: Path) -> dict[str, str]:
+def _base_environment(layout: Layout) -> dict[str, str]:
     """A clean environment in which `python3` is the Python that runs Proctor, engines and all."""
-    environment = clean_environment(folder)
-    own = str(Path(sys.executable).parent)
-    path = f"{own}:{environment.get('PATH', os.defpath)}"
-    return environment | python_environment() | {"PATH": path}
+    own = Path(sys.executable).parent
+    return base_environment(layout, (own,)) | python_environment()
 
 
 def _seconds(ready: Ready, plan: RunPlan, stage: Stage) -> float:
     own = plan.options.timeouts
     asked = own.setup if stage is Stage.SETUP else own.teardown
     return ready.eval_set.setup.timeout_seconds or asked
-
-
-def _left_out(ready: Ready) -> Callable[[str, list[str]], set[str]]:
-    """Leave the store and git's own files out of the private copy."""
-    store = Path(ready.store.url)
-
-    def ignore(folder: str, names: list[str]) -> set[str]:
-        return {name for name in names if name == ".git" or Path(folder, name) == store}
-
-    return ignore
 
 
 def _outcome(end: ProcessEnd, record: StageRecord, path: str) -> StageOutcome:

@@ -14,8 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from proctor_grader.store.archive import pack_tree, unpack_tree
-
 from proctor_grader import load_set
 from proctor_grader.errors import AlreadyExists, RunError, UserError
 from proctor_grader.jsontext import load_json
@@ -34,8 +32,9 @@ from proctor_operator.local.preflight import (
     preflight,
 )
 from proctor_operator.local.runplan import RunPlan, new_run_id
+from proctor_operator.local.setcopy import copy_set, keep_set, unpack_set
 from proctor_operator.local.stages import LocalStages
-from proctor_operator.local.state import HeldRun, LocalState
+from proctor_operator.local.state import HeldRun, LocalState, remove_tree
 from proctor_operator.local.sweep import SweepResult, drop_branches, sweep
 from proctor_operator.loop import carry_out
 from proctor_operator.plan.snapshot import Cancel, RecordedResult, Tally, WaitingUnit
@@ -126,7 +125,8 @@ def start_run(request: RunRequest, watcher: Watcher) -> RunOutcome:
         keys = RunKeys.local(plan.id)
         with _held(ready.state, plan, ready) as held:
             _claim(ready.store, keys, plan)
-            _keep_set(ready.store, keys, ready.set_dir, held.folder.path)
+            copy_set(ready.set_dir, held.folder.eval_set, ready.store.url)
+            keep_set(ready.store, keys, held.folder.eval_set, held.folder.path)
             _sweep_before(ready, watcher)
             waiting = [WaitingUnit(unit) for unit in plan.units]
             return _carry_out(ready, plan, held, waiting, Tally(), watcher)
@@ -164,6 +164,9 @@ def resume_run(name: str, request: RunRequest, watcher: Watcher) -> RunOutcome:
             _held(ready.state, plan, ready) as held,
         ):
             _drop_own_leftovers(ready, plan.id)
+            remove_tree(held.folder.work)
+            remove_tree(held.folder.eval_set)
+            copy_set(set_dir, held.folder.eval_set, run.store.url)
             tally, waiting = _what_is_left(run, plan)
             return _carry_out(ready, plan, held, waiting, tally, watcher)
 
@@ -178,21 +181,6 @@ def sweep_all(urls: Sequence[str]) -> SweepResult:
             stack.callback(adapter.close)
             adapters.append(adapter)
         return sweep(state, adapters)
-
-
-def unpack_set(run: StoredRun, folder: Path) -> Path:
-    """Unpack the set that is kept with a run.
-
-    Raises:
-        UserError: the run ended before it was kept.
-    """
-    archive = folder / "set.tar.gz"
-    if not run.store.exists(run.keys.eval_set):
-        raise UserError("ended before its set was stored", where=run.id, remedy="start a new run")
-    run.store.get_file(run.keys.eval_set, archive)
-    target = folder / "set"
-    unpack_tree(archive, target)
-    return target
 
 
 # -- one run ---------------------------------------------------------------------------------
@@ -281,13 +269,6 @@ def _claim(store: Store, keys: RunKeys, plan: RunPlan) -> None:
         raise RunError(
             "another run has this name", where=plan.id, remedy="start it again"
         ) from error
-
-
-def _keep_set(store: Store, keys: RunKeys, set_dir: Path, scratch: Path) -> None:
-    archive = scratch / "set.tar.gz"
-    pack_tree(set_dir, archive)
-    store.put_file(keys.eval_set, archive)
-    archive.unlink()
 
 
 def _sweep_before(ready: Ready, watcher: Watcher) -> None:

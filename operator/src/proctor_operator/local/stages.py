@@ -170,7 +170,13 @@ class LocalStages:
 
     def _script(self, stage: Stage, work: AttemptWork, stop: Stop) -> StageOutcome:
         record, outcome = run_script(
-            self._ready, self._plan, self._task(work), stage, work, stop=stop
+            self._ready,
+            self._plan,
+            self._task(work),
+            stage,
+            work,
+            eval_set=self._folder.eval_set,
+            stop=stop,
         )
         work.records[stage.value] = record
         marker = dump_bytes(record.to_json())

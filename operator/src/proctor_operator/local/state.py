@@ -44,6 +44,11 @@ class RunFolder:
         return self.path / "work"
 
     @property
+    def eval_set(self) -> Path:
+        """The run's own copy of its set."""
+        return self.path / "set"
+
+    @property
     def record(self) -> Path:
         """JSON: what a later sweep has to know, without passwords."""
         return self.path / "run.json"

@@ -122,7 +122,7 @@ class ConfinedChild:
     def bury(self) -> None:
         """Return when the launcher and all below it are dead; idempotent.
 
-        With the launcher's death its init became our child. Its number is safe until we wait for it.
+        With the launcher's death its init became our child: nobody reuses its number before us.
         """
         if self.process.returncode is not None:
             return

@@ -1,7 +1,8 @@
 """What a process sees inside bubblewrap, as bubblewrap's options.
 
-Everything keeps its own path, so that paths in a transcript mean the same inside and outside. Parent
-folders appear by name and empty; the sources of all mounts can be read in `/proc/self/mountinfo`.
+Everything keeps its own path, so that paths in a transcript mean the same inside and outside.
+Parent folders appear by name and empty; the sources of all mounts can be read in
+`/proc/self/mountinfo`.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def sight_of(path: str, mounts: Iterable[Mount]) -> Sight:
 
 
 def mount_options(mounts: Iterable[Mount]) -> Iterator[str]:
-    """Bubblewrap's options for planned mounts; a hidden folder is empty, a hidden file unreadable."""
+    """Options for planned mounts; a hidden folder becomes empty, a hidden file unreadable."""
     for path, sight in mounts:
         if sight is Sight.WRITE:
             yield from ("--bind", path, path)

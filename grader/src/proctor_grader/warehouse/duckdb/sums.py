@@ -81,7 +81,7 @@ class _WholeSum:
 
     def total(self, values: Sequence[int | Decimal | None], rest: Iterable[Any]) -> str:
         del rest
-        return format(Decimal(values[0] or 0), "f")
+        return format(Decimal(values[0] if values[0] is not None else 0), "f")
 
 
 @dataclass(frozen=True, slots=True)

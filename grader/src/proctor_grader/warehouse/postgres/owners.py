@@ -30,7 +30,7 @@ _SHOWN = 5
 # casts to reg* types spell names in full.
 _OBJECTS = r"""
 WITH internal AS (
-    SELECT classid, objid FROM pg_depend WHERE deptype IN ('e', 'i')
+    SELECT classid, objid FROM pg_depend WHERE deptype IN ('e', 'i') AND objsubid = 0
 ), schema AS (
     SELECT oid, nspname, nspowner, quote_ident(nspname) || '.' AS prefix FROM pg_namespace
     WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\_%%'
@@ -40,10 +40,10 @@ WITH internal AS (
     UNION ALL
     SELECT 1, CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
                            WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'S' THEN 'SEQUENCE'
-                           WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+                           ELSE 'TABLE' END,
            prefix || quote_ident(relname), relowner, 'pg_class', relation.oid
     FROM pg_class AS relation JOIN schema ON schema.oid = relnamespace
-    WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND relpersistence <> 't'
+    WHERE relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND relpersistence <> 't'
       AND NOT (relkind = 'S' AND EXISTS (
           SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass
           AND objid = relation.oid AND refobjsubid > 0 AND deptype IN ('a', 'i')))
@@ -55,6 +55,7 @@ WITH internal AS (
            prefix || quote_ident(typname), typowner, 'pg_type', type.oid
     FROM pg_type AS type JOIN schema ON schema.oid = typnamespace
     WHERE typtype IN ('e', 'd', 'r') OR (typtype = 'b' AND typcategory <> 'A')
+       OR (typtype = 'c' AND (SELECT relkind FROM pg_class WHERE pg_class.oid = typrelid) = 'c')
     UNION ALL
     SELECT 3, 'OPERATOR', operator.oid::regoperator::text, oprowner, 'pg_operator', operator.oid
     FROM pg_operator AS operator JOIN schema ON schema.oid = oprnamespace
