@@ -37,7 +37,8 @@ def environment() -> Path:
     """Return the environment that holds the extension; makes it when it is not there."""
     folder = cache_folder() / f"tpch-{EXTENSION.partition('==')[2]}"
     with locked(folder.with_suffix(".lock")):
-        if not (folder / "complete").exists():
+        # A Python that was upgraded away leaves a dangling link behind.
+        if not ((folder / "complete").exists() and (folder / "bin" / "python").exists()):
             shutil.rmtree(folder, ignore_errors=True)
             run(sys.executable, "-m", "venv", str(folder))
             run(str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", EXTENSION)

@@ -10,12 +10,12 @@ from pathlib import Path
 import duckdb
 
 SCALE_FACTOR = 0.01
-OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
 def generate(extension: Path, target: Path) -> dict[str, str]:
     """Write a fresh, checkpointed file; returns the published answers by query number."""
-    with duckdb.connect(str(target), config=OFFLINE) as connection:
+    offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    with duckdb.connect(str(target), config={**offline}) as connection:
         connection.load_extension(str(extension))
         connection.execute(f"call dbgen(sf = {SCALE_FACTOR})")
         connection.execute("create schema marts")

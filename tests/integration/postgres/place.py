@@ -55,6 +55,11 @@ class Place:
         """Run statements on a branch, all of which work."""
         assert self.tell(dsn, *statements) == [""] * len(statements)
 
+    def elsewhere(self, branch: Branch, database: str) -> str:
+        """The agent's DSN with another database."""
+        whole, _, _ = branch.agent_dsn.rpartition("/")
+        return f"{whole}/{database}"
+
     @contextmanager
     def session(self, dsn: str) -> Iterator[psycopg.Connection[Any]]:
         """A session of a branch's role, autocommit."""

@@ -29,7 +29,8 @@ def test_the_end_tells_code_or_signal(
     end = unit.shell(script)
 
     assert (end.exit_code, end.signal) == (exit_code, signal)
-    assert not (end.timed_out or end.cancelled or end.out_of_disk or end.start_error)
+    assert (end.timed_out, end.cancelled, end.out_of_disk) == (False, False, False)
+    assert end.start_error == ""
     assert end.started_at.tzinfo is UTC
     assert end.started_at <= end.ended_at
     assert end.is_normal == (exit_code == 0)

@@ -73,7 +73,7 @@ class TestPlaces:
     def test_a_far_miss_of_the_same_sign_is_on_a_logarithmic_scale(
         self, value: str, got: str, side: int
     ) -> None:
-        check = plot(value, got)
+        check = plot(value, got, "0.01")
         shapes = drawn(check)
         expected = float(shapes["expected"].attrib["x1"])
         distance = place(shapes["mark miss cross"]) - expected

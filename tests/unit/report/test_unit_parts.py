@@ -186,7 +186,9 @@ class TestCaptures:
         [
             pytest.param({"a": "TEXT"}, (ColumnView("a", "TEXT"),), id="types-only"),
             pytest.param(
-                [{"name": "a", "type": "TEXT", "nulls": None}], (ColumnView("a", "TEXT"),), id="list"
+                [{"name": "a", "type": "TEXT", "nulls": None}],
+                (ColumnView("a", "TEXT"),),
+                id="list",
             ),
             pytest.param(None, (), id="none"),
             pytest.param("odd", (), id="text"),

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,18 @@ from proctor_grader.warehouse.duckdb import DuckDBAdapter, open_adapter, open_le
 from proctor_grader.warehouse.duckdb.files import is_open_here
 from tests.unit.warehouse.conftest import Shop
 from tests.unit.warehouse.duckdbfile import MARK, opened_elsewhere, table, view, write_database
+
+FICLONE = 0x40049409
+
+
+def when_cloning(monkeypatch: pytest.MonkeyPatch, act: Callable[[], int]) -> None:
+    """Do something in the middle of a copy, in place of the kernel's clone of the file."""
+    ioctl = fcntl.ioctl
+
+    def instead(handle: int, request: int, *arguments: int) -> object:
+        return act() if request == FICLONE else ioctl(handle, request, *arguments)
+
+    monkeypatch.setattr(fcntl, "ioctl", instead)
 
 
 def count(path: Path | str, name: str = "t") -> int:
@@ -135,14 +148,14 @@ def test_a_writer_is_kept_out_while_a_branch_is_copied(
     seen: list[bytes] = []
     program = "import duckdb, sys; duckdb.connect(sys.argv[1])"
 
-    def look(*_: object) -> int:
+    def look() -> int:
         ended = subprocess.run(
             [sys.executable, "-c", program, str(shop.base)], capture_output=True, check=False
         )
         seen.append(ended.stderr)
         return 0
 
-    monkeypatch.setattr(fcntl, "ioctl", look)
+    when_cloning(monkeypatch, look)
     shop.adapter.create("eval-1", MARK)
     assert len(seen) == 1
     assert b"Could not set lock" in seen[0]
@@ -151,11 +164,11 @@ def test_a_writer_is_kept_out_while_a_branch_is_copied(
 def test_a_base_that_changes_while_it_is_copied_is_busy(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def change(*_: object) -> int:
+    def change() -> int:
         os.truncate(shop.base, shop.base.stat().st_size + 1)
         return 0
 
-    monkeypatch.setattr(fcntl, "ioctl", change)
+    when_cloning(monkeypatch, change)
     with pytest.raises(BaseBusy, match="changes while"):
         shop.adapter.create("eval-1", MARK)
     assert shop.adapter.list_marked() == ()
@@ -187,7 +200,7 @@ def test_bytes_are_copied_where_the_kernel_cannot(
     def refuse(*_: object) -> int:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-    monkeypatch.setattr(fcntl, "ioctl", refuse)
+    when_cloning(monkeypatch, refuse)
     monkeypatch.setattr(os, "copy_file_range", refuse)
     branch = shop.adapter.create("eval-1", MARK)
     assert Path(branch.agent_dsn).read_bytes() == shop.base.read_bytes()
@@ -200,7 +213,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     def refuse(*_: object) -> int:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(fcntl, "ioctl", refuse)
+    when_cloning(monkeypatch, refuse)
     monkeypatch.setattr(os, "copy_file_range", refuse)
     with pytest.raises(StoreFull, match="no room on the disk"):
         shop.adapter.create("eval-1", MARK)
@@ -247,7 +260,7 @@ def test_a_base_that_went_away_is_the_users_mistake(shop: Shop) -> None:
     assert shop.adapter.list_marked() == ()
 
 
-def test_a_base_behind_a_link_keeps_the_links_name(tmp_path: Path) -> None:
+def test_a_base_behind_a_link(tmp_path: Path) -> None:
     real = write_database(tmp_path / "real" / "v17.duckdb", "CREATE TABLE t AS SELECT 1 AS a")
     (tmp_path / "shop.duckdb").symlink_to(real)
     options = AdapterOptions("inst-a", tmp_path / "branches")
@@ -257,6 +270,20 @@ def test_a_base_behind_a_link_keeps_the_links_name(tmp_path: Path) -> None:
     assert Path(branch.agent_dsn).name == "shop.duckdb"
     assert not Path(branch.agent_dsn).is_symlink()
     assert count(branch.agent_dsn) == 1
+
+
+def test_branches_behind_a_link(tmp_path: Path, shop: Shop) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    options = AdapterOptions("inst-a", tmp_path / "link" / "branches")
+    adapter = open_adapter(str(shop.base), options)
+    branch = adapter.create("eval-1", MARK)
+    write_database(Path(branch.agent_dsn), "CREATE TABLE t AS SELECT 1 AS a")
+    with adapter.open_reader(branch) as reader:
+        assert reader.row_count(table("t")) == 1
+        assert reader.dump(table("t"), tmp_path / "t", limit=None, max_bytes=10**6) == 1
+    adapter.drop("eval-1")
+    adapter.close()
 
 
 def test_privileges_name_what_is_missing_and_make_nothing(tmp_path: Path, shop: Shop) -> None:
@@ -383,6 +410,14 @@ def test_branches_made_at_the_same_time(shop: Shop) -> None:
     assert [r.name for r in shop.adapter.list_marked()] == ["eval-shared"]
     # as many standing instances as there were threads, none for each branch
     assert len(list((shop.options.branches_dir / ".readers").iterdir())) <= 4
+
+
+def test_an_instance_in_use_is_closed_when_it_is_given_back(shop: Shop) -> None:
+    branch = shop.branch("CREATE TABLE t AS SELECT 1 AS a")
+    with shop.adapter.open_reader(branch) as reader:
+        shop.adapter.close()
+        assert reader.row_count(table("t")) == 1
+    assert list((shop.options.branches_dir / ".readers").iterdir()) == []
 
 
 def test_two_readers_in_one_thread(shop: Shop) -> None:

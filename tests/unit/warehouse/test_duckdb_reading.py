@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +88,8 @@ def test_text_of_a_time_is_the_same_wherever_it_is_graded(
 def test_macros_types_and_schemas_of_the_branch_fool_nobody(shop: Shop, tmp_path: Path) -> None:
     names = ["sum", "abs", "isfinite", "encode", "strlen", "duckdb_columns", "replace"]
     statements = [
-        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1.5::DOUBLE, 'a'), (2, 2.5, 'b')) AS v(a, b, c)",
+        "CREATE TABLE t (a INTEGER, b DOUBLE, c VARCHAR)",
+        "INSERT INTO t VALUES (1, 1.5, 'a'), (2, 2.5, 'b')",
         "CREATE MACRO count(x) AS 99",
         *(f"CREATE MACRO {name}(x) AS 77" for name in names),
         "CREATE MACRO duckdb_tables() AS TABLE SELECT 'x' AS schema_name",
@@ -260,6 +263,26 @@ def test_a_query_over_its_time_is_the_branchs_fault_and_the_next_one_runs() -> N
             reader.row_count(view("slow"))
         assert caught.value.reason == QUERY_TIMEOUT
         assert reader.row_count(table("t")) == 1
+
+
+def test_ctrl_c_ends_a_query_and_is_nobodys_fault() -> None:
+    program = (
+        "import duckdb, os, signal, threading\n"
+        "from proctor_grader.warehouse.base import Relation, RelationKind\n"
+        "from proctor_grader.warehouse.duckdb import DuckDBWarehouse\n"
+        "connection = duckdb.connect()\n"
+        "connection.execute('CREATE VIEW v AS SELECT count(*) AS a FROM range(10000000000000)')\n"
+        "threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"
+        "reader = DuckDBWarehouse(connection, 'memory')\n"
+        "try:\n"
+        "    reader.row_count(Relation('main', 'v', RelationKind.VIEW))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('stopped')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "stopped\n"
 
 
 def test_a_query_over_memory_is_no_fault_of_the_branch(shop: Shop) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from proctor_grader.errors import UserError, WarehouseError
+from proctor_grader.warehouse.base import AdapterOptions
 from proctor_grader.warehouse.duckdb.basefile import path_of
 from proctor_grader.warehouse.table import engine_of, execute, open_adapter, shown_url
-from proctor_grader.warehouse.base import AdapterOptions
 from tests.unit.warehouse.duckdbfile import write_database
 
 

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from proctor_grader.agents.document import load_document
 from proctor_grader.agents.replay import ReplayEntry, is_inside
 from proctor_grader.errors import UserError
 from proctor_grader.model.unit import DEFAULT_VARIANT
@@ -20,13 +19,20 @@ if TYPE_CHECKING:
     from proctor_grader.model.unit import Unit
 
 _KEYS = ("answer", "sql", "files", "exit", "sleep")
-_MAX_BYTES = 64 * 1024 * 1024
+_ARMS = ("variants", "trials")
 _MAX_EXIT = 255
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRecording:
-    """What is played back for a task: the same for every unit, or by variant or by trial."""
+    """What is played back for a task.
+
+    Attributes:
+        entry: for every unit that has none of its own; None where there is no such entry.
+        variants: by the variant's name.
+        trials: the first for trial 1, and so on.
+    """
 
     entry: ReplayEntry | None = None
     variants: Mapping[str, ReplayEntry] = field(default_factory=dict)
@@ -34,8 +40,8 @@ class TaskRecording:
 
     def entry_for(self, variant: str, trial: int) -> ReplayEntry | None:
         """Return a unit's entry; None where the recording has none for it."""
-        if self.trials:
-            return self.trials[trial - 1] if trial <= len(self.trials) else None
+        if trial <= len(self.trials):
+            return self.trials[trial - 1]
         return self.variants.get(variant, self.entry)
 
 
@@ -47,10 +53,15 @@ class Recording:
     tasks: Mapping[str, TaskRecording]
 
     def entry_for(self, unit: Unit) -> ReplayEntry:
-        """Return a unit's entry; only for units that `refuse_missing` let pass."""
+        """Return a unit's entry.
+
+        Raises:
+            UserError: there is none; a run asks `refuse_missing` before it starts.
+        """
+        self.refuse_missing([unit])
         entry = self.tasks[unit.task_id].entry_for(unit.variant, unit.trial)
         if entry is None:
-            raise KeyError(unit.id)
+            raise LookupError(unit.id)
         return entry
 
     def refuse_missing(self, units: Iterable[Unit]) -> None:
@@ -74,44 +85,13 @@ class Recording:
             )
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML whose scalars are text, numbers or null: no dates, no yes and no, no twice-named key."""
-
-
-_KEPT = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:null")
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag in _KEPT]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    loaded: dict[Any, Any] = {}
-    for key_node, value_node in node.value:
-        # A task id is text, however much it looks like a number.
-        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-        if key is None:
-            raise yaml.constructor.ConstructorError(
-                None, None, "a key must be text", key_node.start_mark
-            )
-        if key in loaded:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"duplicate key '{key}'", key_node.start_mark
-            )
-        loaded[key] = loader.construct_object(value_node, deep=True)
-    return loaded
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-
-
 def load_recording(path: Path) -> Recording:
     """Load a replay file.
 
     Raises:
         UserError: it can't be read, or holds mistakes; all of them are told with their places.
     """
-    document = _read(path)
+    document = load_document(path)
     problems = ProblemLog()
     tasks: dict[str, TaskRecording] = {}
     if not isinstance(document, dict):
@@ -120,8 +100,8 @@ def load_recording(path: Path) -> Recording:
         for task_id, raw in document.items():
             tasks[task_id] = _parse_task(raw, task_id, problems)
     if problems.problems:
-        told = "; ".join(f"{one.where}: {one.message}" for one in problems.problems[:20])
-        more = len(problems.problems) - 20
+        told = "; ".join(f"{one.where}: {one.message}" for one in problems.problems[:_SHOWN])
+        more = len(problems.problems) - _SHOWN
         raise UserError(
             told + (f"; and {more} more" if more > 0 else ""),
             where=str(path),
@@ -130,70 +110,59 @@ def load_recording(path: Path) -> Recording:
     return Recording(str(path), tasks)
 
 
-def _read(path: Path) -> Any:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise UserError(f"is larger than {_MAX_BYTES} bytes", where=str(path))
-        text = path.read_text("utf-8-sig")
-        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader with fewer types
-    except OSError as error:
-        raise UserError(
-            f"can't be read ({error.strerror})", where=str(path), remedy="name a replay file"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UserError("is not UTF-8", where=str(path)) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        reason = getattr(error, "problem", None) or type(error).__name__
-        raise UserError(f"is no valid YAML ({reason})", where=f"{path}{line}") from error
-
-
 def _parse_task(raw: Any, where: str, problems: ProblemLog) -> TaskRecording:
     if not isinstance(raw, dict):
         problems.error(where, "must be a map")
         return TaskRecording()
-    own = {key: value for key, value in raw.items() if key not in ("variants", "trials")}
-    entry = _parse_entry(own, where, problems) if own or len(raw) == 0 else None
-    variants: dict[str, ReplayEntry] = {}
-    trials: list[ReplayEntry] = []
-    if "variants" in raw and "trials" in raw:
+    own = {key: value for key, value in raw.items() if key not in _ARMS}
+    entry = None
+    if own or not raw:
+        entry = _parse_entry(own, where, problems, known=(*_KEYS, *_ARMS))
+    if all(arm in raw for arm in _ARMS):
         problems.error(where, "has both variants and trials")
-    given = raw.get("variants", {})
-    if isinstance(given, dict):
-        for name, one in given.items():
-            variants[name] = _parse_entry(one, f"{where}.variants.{name}", problems)
-    else:
+    variants = raw.get("variants", {})
+    if not isinstance(variants, dict):
         problems.error(f"{where}.variants", "must be a map from variant to entry")
-    listed_trials = raw.get("trials", [])
-    if isinstance(listed_trials, list):
-        for index, one in enumerate(listed_trials):
-            trials.append(_parse_entry(one, f"{where}.trials[{index}]", problems))
-    else:
+        variants = {}
+    trials = raw.get("trials", [])
+    if not isinstance(trials, list):
         problems.error(f"{where}.trials", "must be a list of entries")
-    return TaskRecording(entry, variants, tuple(trials))
+        trials = []
+    return TaskRecording(
+        entry,
+        {
+            name: _parse_entry(one, f"{where}.variants.{name}", problems)
+            for name, one in variants.items()
+        },
+        tuple(
+            _parse_entry(one, f"{where}.trials[{index}]", problems)
+            for index, one in enumerate(trials)
+        ),
+    )
 
 
-def _parse_entry(raw: Any, where: str, problems: ProblemLog) -> ReplayEntry:
+def _parse_entry(
+    raw: Any, where: str, problems: ProblemLog, known: tuple[str, ...] = _KEYS
+) -> ReplayEntry:
     if not isinstance(raw, dict):
         problems.error(where, "must be a map")
         return ReplayEntry()
     for key in raw:
         if key not in _KEYS:
-            problems.error(where, f"unknown key '{key}'{suggestion(key, _KEYS)}")
+            problems.error(where, f"unknown key '{key}'{suggestion(key, known)}")
     return ReplayEntry(
         answer=_parse_answer(raw.get("answer"), f"{where}.answer", problems),
         sql=_parse_sql(raw.get("sql", []), f"{where}.sql", problems),
         files=_parse_files(raw.get("files", {}), f"{where}.files", problems),
-        exit=_parse_exit(raw.get("exit", 0), f"{where}.exit", problems),
-        sleep=_parse_sleep(raw.get("sleep", 0), f"{where}.sleep", problems),
+        exit=_parse_exit(raw.get("exit", "0"), f"{where}.exit", problems),
+        sleep=_parse_sleep(raw.get("sleep", "0"), f"{where}.sleep", problems),
     )
 
 
 def _parse_answer(raw: Any, where: str, problems: ProblemLog) -> str | None:
     if raw is None or isinstance(raw, str):
         return raw
-    problems.error(where, f'must be text (write it in quotes: "{raw}")')
+    problems.error(where, "must be text")
     return None
 
 
@@ -218,15 +187,18 @@ def _parse_files(raw: Any, where: str, problems: ProblemLog) -> dict[str, str]:
 
 
 def _parse_exit(raw: Any, where: str, problems: ProblemLog) -> int:
-    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _MAX_EXIT:
-        return raw
-    problems.error(where, "must be an integer from 0 to 255")
+    if isinstance(raw, str) and raw.isascii() and raw.isdecimal() and int(raw) <= _MAX_EXIT:
+        return int(raw)
+    problems.error(where, f"must be an integer from 0 to {_MAX_EXIT}")
     return 0
 
 
 def _parse_sleep(raw: Any, where: str, problems: ProblemLog) -> float:
-    is_number = isinstance(raw, int | float) and not isinstance(raw, bool)
-    if is_number and math.isfinite(raw) and raw >= 0:
-        return float(raw)
+    try:
+        seconds = float(raw) if isinstance(raw, str) else math.nan
+    except ValueError:
+        seconds = math.nan
+    if math.isfinite(seconds) and seconds >= 0:
+        return seconds
     problems.error(where, "must be a number of seconds, at least 0")
     return 0.0

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from proctor_grader import contract
+from proctor_grader.errors import ProctorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,20 +61,36 @@ def play(entry: ReplayEntry, environment: Mapping[str, str]) -> int:
     output = Path(environment[contract.OUTPUT])
     if entry.sql and not _run_statements(entry.sql, environment, output):
         return EXIT_SQL_FAILED
-    work = Path(environment[contract.WORKDIR])
-    for name, text in entry.files.items():
-        path = work / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+    if not _write_files(entry.files, Path(environment[contract.WORKDIR])):
+        return EXIT_BAD_ENTRY
     if entry.answer is not None:
-        (output / contract.ANSWER_FILE).write_text(entry.answer, "utf-8")
+        answer = entry.answer.encode("utf-8", "replace")
+        (output / contract.ANSWER_FILE).write_bytes(answer)
     return entry.exit
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path stays below the working directory."""
+    """Whether a path names something below the working directory."""
     path = PurePosixPath(name)
-    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+    is_below = bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+    return is_below and "\0" not in name
+
+
+def _write_files(files: Mapping[str, str], work: Path) -> bool:
+    root = work.resolve()
+    for name, text in files.items():
+        path = work / name
+        # The project may hold a link under one of the path's names.
+        if not path.resolve().is_relative_to(root):
+            sys.stderr.write(f"replay: '{name}' leads out of the working directory\n")
+            return False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8", "replace"))
+        except OSError as error:
+            sys.stderr.write(f"replay: '{name}' can't be written ({error.strerror})\n")
+            return False
+    return True
 
 
 def _run_statements(
@@ -85,7 +102,7 @@ def _run_statements(
     if not dsn:
         sys.stderr.write("replay: the entry has sql, and there is no warehouse\n")
         return False
-    with (output / contract.EVENTS_FILE).open("a", encoding="utf-8") as events:
+    with (output / contract.EVENTS_FILE).open("a", encoding="utf-8", errors="replace") as events:
         results = execute(dsn, statements)
         for statement, result in zip(statements, results, strict=False):
             event = {
@@ -116,10 +133,14 @@ def main() -> int:
             exit=document["exit"],
             sleep=document["sleep"],
         )
-    except (IndexError, OSError, ValueError, KeyError) as error:
+    except (IndexError, OSError, ValueError, KeyError, TypeError) as error:
         sys.stderr.write(f"replay: the entry can't be read ({error})\n")
         return EXIT_BAD_ENTRY
-    return play(entry, os.environ)
+    try:
+        return play(entry, os.environ)
+    except ProctorError as error:
+        sys.stderr.write(f"replay: {error}\n")
+        return EXIT_SQL_FAILED
 
 
 if __name__ == "__main__":

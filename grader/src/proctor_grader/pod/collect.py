@@ -11,6 +11,7 @@ from proctor_grader.model.process import ProcessEnd
 from proctor_grader.model.unit import Stage
 from proctor_grader.pod.evidence import Evidence
 from proctor_grader.pod.intake import Intake
+from proctor_grader.pod.workspace import mask_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,7 @@ def collect(
     intake.take(layout.output, contract.TRANSCRIPT_FILE, contract.MAX_LOG_BYTES, noted)
     intake.take(layout.output, contract.EVENTS_FILE, contract.MAX_LOG_BYTES, events)
     answer, source = _take_answer(intake, layout, said, noted)
-    _take_workspace(intake, layout)
+    _take_workspace(intake, layout, masker)
     if end.output_truncated:
         intake.notes.append("it printed more than was kept")
     intake.put(contract.EXIT_FILE, dump_bytes(end.to_json()))
@@ -116,31 +117,37 @@ def _take_answer(
     return None, ""
 
 
-def _take_workspace(intake: Intake, layout: Layout) -> None:
+def _take_workspace(intake: Intake, layout: Layout, masker: Masker) -> None:
     """Keep the working directory as an archive, if the agent left a mark on it."""
     if not layout.before.differs_from(layout.work):
         return
     from proctor_grader.store.archive import pack_tree  # noqa: PLC0415 - most agents leave nothing
 
     path = layout.root / contract.WORKSPACE_ARCHIVE
-    packed = pack_tree(
-        layout.work,
-        path,
-        max_files=contract.MAX_WORKSPACE_FILES,
-        max_bytes=contract.MAX_WORKSPACE_BYTES,
-    )
+    try:
+        mask_tree(layout.work, masker, layout.root)
+        packed = pack_tree(
+            layout.work,
+            path,
+            max_files=contract.MAX_WORKSPACE_FILES,
+            max_bytes=contract.MAX_WORKSPACE_BYTES,
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        intake.notes.append("the working directory is gone or was replaced")
+        return
     if packed.truncated:
         intake.notes.append(
             f"workspace: only {packed.files} files of {packed.bytes} bytes were kept (at most "
             f"{contract.MAX_WORKSPACE_FILES} files of {contract.MAX_WORKSPACE_BYTES} bytes)"
         )
-    if packed.skipped:
+    if packed.skipped_count:
+        first = packed.skipped[0]
         intake.notes.append(
-            f"workspace: {len(packed.skipped)} links, special or unreadable files were left out"
+            f"workspace: left out {packed.skipped_count}, first '{first.path}': {first.reason}"
         )
     if packed.files:
         intake.put_file(contract.WORKSPACE_ARCHIVE, path)
-    path.unlink(missing_ok=True)
+    path.unlink()
 
 
 def _text(data: bytes) -> str:

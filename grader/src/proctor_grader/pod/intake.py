@@ -132,29 +132,32 @@ class Intake:
     @contextlib.contextmanager
     def _opened(self, folder: Path, name: str) -> Iterator[Iterator[bytes] | None]:
         """A file's content; None where there is no such file or it is no plain one."""
+        descriptor = self._open(folder, name)
+        if descriptor is None:
+            yield None
+            return
+        with open(descriptor, "rb", buffering=0) as file:
+            yield iter(lambda: file.read(_CHUNK_BYTES), b"")
+
+    def _open(self, folder: Path, name: str) -> int | None:
         try:
             handle = os.open(folder, _FOLDER)
         except OSError:
             self.notes.append(f"the folder '{folder.name}' is gone or was replaced")
-            yield None
-            return
+            return None
         try:
             descriptor = os.open(name, _FILE, dir_fd=handle)
         except FileNotFoundError:
-            yield None
-            return
+            return None
         except OSError as error:
-            self.notes.append(
-                f"{name}: left out, it can't be read ({os.strerror(error.errno or 0)})"
-            )
-            yield None
-            return
+            words = os.strerror(error.errno or 0).lower()
+            self.notes.append(f"{name}: left out, it can't be read ({words})")
+            return None
         finally:
             os.close(handle)
-        with open(descriptor, "rb", buffering=0) as file:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-                self.notes.append(f"{name}: left out, it is no regular file of its own")
-                yield None
-            else:
-                yield iter(lambda: file.read(_CHUNK_BYTES), b"")
+        facts = os.fstat(descriptor)
+        if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
+            return descriptor
+        os.close(descriptor)
+        self.notes.append(f"{name}: left out, it is no regular file of its own")
+        return None

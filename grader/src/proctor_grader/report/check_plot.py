@@ -105,7 +105,10 @@ class _Scale:
     def x(self, value: Decimal) -> float:
         inside = min(max(value, self.start), self.end)
         at, start, end = (self._project(each) for each in (inside, self.start, self.end))
-        share = float(_EXACT.divide(_EXACT.subtract(at, start), _EXACT.subtract(end, start)))
+        span = _EXACT.subtract(end, start)
+        if span <= 0:  # ends that differ beyond the digits that are worked with
+            return (_LEFT + _RIGHT) / 2
+        share = float(_EXACT.divide(_EXACT.subtract(at, start), span))
         return round(_LEFT + share * (_RIGHT - _LEFT), 1)
 
     def _project(self, value: Decimal) -> Decimal:

@@ -16,7 +16,7 @@ import vl_convert
 from markupsafe import Markup, escape
 
 from proctor_grader.model.result import Outcome, Verdict
-from proctor_grader.report.display import count_of, duration, moment, shown
+from proctor_grader.report.display import count_of, duration, moment, one_line, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -166,7 +166,7 @@ def _most(record: RunRecord) -> int:
 def _duration_plot(spreads: Sequence[Spread]) -> Plot:
     names = ("least", "lower", "median", "upper", "most")
     values = [
-        {"stage": spread.stage}
+        {"stage": _label(spread.stage)}
         | {name: max(getattr(spread, name), _LEAST_SECONDS) for name in names}
         for spread in spreads
     ]
@@ -280,8 +280,7 @@ def _percent(value: Decimal | None) -> str:
 
 
 def _label(text: str) -> str:
-    cut = shown(text)
-    return cut if len(cut) <= _LABEL_SHOWN else cut[: _LABEL_SHOWN - 1] + "…"
+    return str(one_line(text, _LABEL_SHOWN))
 
 
 def _whole_numbers(counts: Any) -> Any:

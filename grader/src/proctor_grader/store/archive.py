@@ -1,4 +1,4 @@
-"""Folder trees as `tar.gz`: packed from a folder that an agent may have made, unpacked without trust.
+"""Folder trees as `tar.gz`, packed from what an agent may have made and unpacked without trust.
 
 Equal trees give equal bytes. Memory use does not grow with the size of files.
 """

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
-_OCCUPIED = {errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST}
+# EXDEV: another file system is mounted inside of the store.
+_OCCUPIED = {errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST, errno.EXDEV}
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -49,7 +50,7 @@ def fault_of(error: OSError, where: str) -> ProctorError:
     if error.errno in _OCCUPIED:
         remedy = "remove what is in the way, or choose another place"
         return UserError(
-            f"a file, folder or symbolic link is in the way ({words})",
+            f"a file, folder, link or mount is in the way ({words})",
             where=where,
             remedy=remedy,
             reason="InvalidStore",

@@ -1,8 +1,8 @@
 """A folder tree as a `tar.gz`, whoever made the tree.
 
 What is packed is opened name by name from a handle of the root, so a link that appears meanwhile
-leads nowhere; a pipe or a device is never opened, unless it takes a file's place at that moment, and
-then without waiting for it.
+leads nowhere. A pipe or a device is never opened, unless it takes a file's place at that moment,
+and then without waiting for it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class _Packer:
     max_depth: int
     hard_links: bool
     files: int = 0
-    bytes: int = 0
+    total: int = 0
     visits: int = 0
     truncated: bool = False
     is_full: bool = False
@@ -120,7 +120,7 @@ class _Packer:
     def report(self) -> PackReport:
         skipped = self.skipped
         return PackReport(
-            self.files, self.bytes, tuple(skipped.first), skipped.count, self.truncated
+            self.files, self.total, tuple(skipped.first), skipped.count, self.truncated
         )
 
     def pack_folder(self, handle: int, prefix: str, depth: int) -> None:
@@ -183,7 +183,7 @@ class _Packer:
         if self.files >= self.max_files:
             self.truncated = self.is_full = True
             raise _SkippedError(f"there are more than {self.max_files} files")
-        if self.bytes + found.st_size > self.max_bytes:
+        if self.total + found.st_size > self.max_bytes:
             self.truncated = True
             raise _SkippedError(f"with it there would be more than {self.max_bytes} bytes")
 
@@ -193,7 +193,7 @@ class _Packer:
         size = found.st_size
         self._write_header(path, tarfile.REGTYPE, 0o755 if found.st_mode & 0o100 else 0o644, size)
         self.files += 1
-        self.bytes += size
+        self.total += size
         left = size
         while left and (chunk := _read(handle, min(left, CHUNK_BYTES))):
             self.out.write(chunk)

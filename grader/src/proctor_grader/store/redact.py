@@ -135,7 +135,8 @@ def _character(character: str) -> tuple[bytes, int]:
     units = character.encode("utf-16-be", "surrogatepass")
     pairs = zip(units[::2], units[1::2], strict=True)
     code = b"".join(rb"\\{1,2}u%02x%02x" % pair for pair in pairs)
-    spellings = [rb"\\{0,3}" + re.escape(raw), b"(?i:%s|%s)" % (percent, code)]
+    # The longest first: a `%` that ends a credential must take `%25` whole.
+    spellings = [b"(?i:%s|%s)" % (percent, code), rb"\\{0,3}" + re.escape(raw)]
     if character in _LETTERS:
         spellings.append(rb"\\{1,3}" + _LETTERS[character])
     if character == " ":

@@ -65,7 +65,7 @@ class TarReader:
         self._padding = 0
 
     def __iter__(self) -> Iterator[Member]:
-        """Read on to the next member.
+        """Read from member to member, to the end of the stream.
 
         Raises:
             ArchiveError: the archive is damaged or has too many headers.
@@ -75,6 +75,7 @@ class TarReader:
         while (header := self._header()) is not None:
             kind = header.type
             if kind in _IGNORED:
+                self._expect(header.size)
                 self._skip()
             elif kind in _EXTENSIONS:
                 data = self._extension(header)
@@ -85,8 +86,9 @@ class TarReader:
             else:
                 if size is not None:
                     header.size = size
-                self._expect(0 if kind in _WITHOUT_DATA else header.size)
-                yield _member(header, path)
+                member = _member(header, path)
+                self._expect(member.size_bytes)
+                yield member
                 self._skip()
                 path = size = None
 
@@ -161,7 +163,14 @@ def _member(header: tarfile.TarInfo, path: bytes | None) -> Member:
     is_file = header.type in _FILES
     is_folder = header.type == tarfile.DIRTYPE
     kind = "file" if is_file else "folder" if is_folder else _LINKS.get(header.type, "special file")
-    return Member(_names(name), is_folder, is_file, kind, header.size, bool(header.mode & 0o100))
+    return Member(
+        names=_names(name),
+        is_folder=is_folder,
+        is_file=is_file,
+        kind=kind,
+        size_bytes=0 if header.type in _WITHOUT_DATA else header.size,
+        is_executable=bool(header.mode & 0o100),
+    )
 
 
 def _names(path: str) -> tuple[str, ...]:

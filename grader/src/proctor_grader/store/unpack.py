@@ -83,7 +83,7 @@ def unpack_tree(
             shutil.rmtree(target, ignore_errors=True)
             raise
     skipped = unpacker.skipped
-    return UnpackReport(unpacker.files, unpacker.bytes, tuple(skipped.first), skipped.count)
+    return UnpackReport(unpacker.files, unpacker.total, tuple(skipped.first), skipped.count)
 
 
 @dataclass(slots=True)
@@ -94,20 +94,20 @@ class _Unpacker:
     max_bytes: int
     max_depth: int
     files: int = 0
-    bytes: int = 0
-    bytes_left_out: int = 0
+    total: int = 0
+    left_out: int = 0
     folders: set[str] = field(default_factory=set)
     skipped: SkippedLog = field(default_factory=SkippedLog)
 
     def unpack(self, member: Member) -> None:
-        if self.bytes + self.bytes_left_out + member.size_bytes > self.max_bytes:
+        if self.total + self.left_out + member.size_bytes > self.max_bytes:
             raise ArchiveError(f"the archive has more than {self.max_bytes} bytes of content")
         if len(member.names) > self.max_depth:
             raise ArchiveError(f"the archive has folders more than {self.max_depth} deep")
         path = "/".join(member.names)
         reason = _unfit(member, path)
         if reason:
-            self.bytes_left_out += member.size_bytes
+            self.left_out += member.size_bytes
             self.skipped.add(path, reason)
             return
         try:
@@ -115,13 +115,15 @@ class _Unpacker:
                 self._make_folder(path)
             else:
                 self._write(member, path)
-        except (FileExistsError, NotADirectoryError) as error:
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
             raise ArchiveError("the archive has a member twice, or below a file") from error
 
     def _make_folder(self, path: str) -> None:
         if not path or path in self.folders:
             return
         self._make_folder(path.rpartition("/")[0])
+        if len(self.folders) >= max_visits(self.max_files):  # one member can ask for many
+            raise ArchiveError("the archive has too many folders")
         os.mkdir(f"{self.target}/{path}")
         self.folders.add(path)
 
@@ -135,7 +137,7 @@ class _Unpacker:
             for chunk in self.reader.data():
                 file.write(chunk)
         self.files += 1
-        self.bytes += member.size_bytes
+        self.total += member.size_bytes
 
 
 def _unfit(member: Member, path: str) -> str:

@@ -107,6 +107,21 @@ def open_adapter(url: str, options: AdapterOptions) -> BranchAdapter:
     return _engine(engine_of(url)).open_adapter(url, options)
 
 
+def open_local_leftovers(options: AdapterOptions) -> BranchAdapter:
+    """Open what finds and drops branches that are files on this machine, whatever their base."""
+    from proctor_grader.warehouse.duckdb import open_leftovers  # noqa: PLC0415 - imported late
+
+    return open_leftovers(options)
+
+
+def is_local(url: str) -> bool:
+    """Whether a warehouse's branches are files on this machine; False for what names no engine."""
+    try:
+        return engine_of(url) == DUCKDB
+    except UserError:
+        return False
+
+
 def open_base_reader(url: str) -> AbstractContextManager[Warehouse]:
     """Open a read-only view of a base itself; closes on exit.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 import typer
 
@@ -75,3 +76,14 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"error: {where}{error.strerror or error}\n")
+        sys.exit(EXIT_NOT_CARRIED_OUT)
+    except Exception:
+        # 1 would tell a pipeline that a gate failed
+        sys.stderr.write(
+            f"{traceback.format_exc()}"
+            "error: this is a fault of Proctor itself: please report it with the lines above\n"
+        )
+        sys.exit(EXIT_NOT_CARRIED_OUT)

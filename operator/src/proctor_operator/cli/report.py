@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -25,13 +26,26 @@ def report(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write a run's HTML report to a folder that opens from disk, from what is stored."""
-    from proctor_operator.cli import render  # noqa: PLC0415 - only the verb needs it
+    from proctor_grader.errors import UserError  # noqa: PLC0415 - only the verb needs it
+    from proctor_operator.cli import render  # noqa: PLC0415 - likewise
     from proctor_operator.local.again import report_again  # noqa: PLC0415 - likewise
     from proctor_operator.local.history import find_run  # noqa: PLC0415 - likewise
 
     found = find_run(run, store)
     target = out or Path(f"report-{found.id}")
-    index = report_again(found, target)
+    is_fresh = not target.exists()
+    try:
+        index = report_again(found, target)
+    except BaseException as error:
+        if is_fresh:
+            shutil.rmtree(target, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise UserError(
+                f"can't be written ({error.strerror})",
+                where=str(target),
+                remedy="name a folder that you may write with --out",
+            ) from error
+        raise
     if output is Output.JSON:
         render.print_json({"run": found.id, "report": str(index)})
     else:

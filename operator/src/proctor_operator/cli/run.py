@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Optional
@@ -47,7 +49,12 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
+LOOKED_AT_WITH_RESUME = frozenset({"resume", "store", "store_retry", "warehouse", "output"})
+"""Parameters that count for a resumed run; everything else is as the run was started."""
+
+
 def run(
+    context: typer.Context,
     directory: Annotated[
         Optional[Path],  # noqa: UP045 - typer reads it
         typer.Argument(metavar="DIR", help="The eval set; not needed with --resume."),
@@ -129,6 +136,15 @@ def run(
         Optional[float],  # noqa: UP045 - typer reads it
         typer.Option("--run-timeout", min=1, metavar="SECONDS", help="For the whole run."),
     ] = None,
+    store_retry: Annotated[
+        float,
+        typer.Option(
+            "--store-retry",
+            min=0,
+            metavar="SECONDS",
+            help="How long a store that can't be reached is waited for before the run halts.",
+        ),
+    ] = 120,
     set_format: FormatOption = "auto",
     strict: StrictOption = False,
     output: OutputOption = Output.TEXT,
@@ -151,11 +167,13 @@ def run(
     )
     from proctor_operator.plan.spec import Timeouts  # noqa: PLC0415 - likewise
 
+    if resume and dry_run:
+        raise UserError("can't be combined with --resume", where="--dry-run", remedy="leave it out")
     if directory is None and not resume:
         raise UserError("is missing", where="DIR", remedy="name the eval set to run")
     eval_set = (
         None
-        if directory is None
+        if directory is None or resume
         else load_valid_set(directory, set_format=set_format, strict=strict)
     )
     request = RunRequest(
@@ -163,9 +181,10 @@ def run(
         eval_set=eval_set,
         warehouse_url=warehouse,
         store_url=store,
+        store_retry_seconds=store_retry,
         failed=failed,
         options=RunOptions(
-            agent=agent,
+            agent=_anchored(agent),
             select=tuple(select),
             exclude=tuple(exclude),
             trials=trials,
@@ -183,9 +202,37 @@ def run(
         ),
     )
     if dry_run:
-        with preflight(request) as ready:
+        with preflight(request, lambda text: None) as ready:
             print_dry_run(ready, output)
         return
     with Progress(quiet=output is Output.JSON) as progress:
+        if resume and (ignored := _ignored_with_resume(context)):
+            progress.notice(
+                "a resumed run keeps the set and the options it was started with: "
+                f"{', '.join(ignored)} not looked at"
+            )
         outcome = resume_run(resume, request, progress) if resume else start_run(request, progress)
-    raise typer.Exit(print_outcome(outcome, output))
+    code = print_outcome(outcome, output)
+    if outcome.has_stuck_worker:
+        sys.stdout.flush()
+        os._exit(code)
+    raise typer.Exit(code)
+
+
+def _anchored(agent: str) -> str:
+    """The agent with its replay file's path made absolute, so that the run can be resumed."""
+    kind, colon, file = agent.partition(":")
+    if kind != "replay" or not file.strip():
+        return agent
+    return f"{kind}{colon}{Path(file).expanduser().absolute()}"
+
+
+def _ignored_with_resume(context: typer.Context) -> list[str]:
+    """What was given on the command line and does not count for a resumed run."""
+    ignored = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_given = source is not None and source.name == "COMMANDLINE"
+        if is_given and parameter.name not in LOOKED_AT_WITH_RESUME:
+            ignored.append("DIR" if parameter.name == "directory" else parameter.opts[0])
+    return ignored

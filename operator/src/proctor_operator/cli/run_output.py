@@ -79,7 +79,8 @@ def print_record(record: RunRecord, results: Iterable[UnitResult], *, every: boo
             f"{number} {outcome}" for outcome, number in totals.outcomes().items() if number
         )
         arm = "" if len(record.totals) == 1 else f"{name}: "
-        out.print(f"{arm}{totals.total} units: {counts}; accuracy {shown}", markup=False)
+        units = render.counted(totals.total, "unit")
+        out.print(f"{arm}{units}: {counts}; accuracy {shown}", markup=False)
     for gate in record.gates:
         sign = Text("holds", "green") if gate.passed else Text("fails", "bold red")
         out.print(Text.assemble("gate ", gate.name, " ", sign, f": {gate.got} ({gate.want})"))

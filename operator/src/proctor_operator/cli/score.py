@@ -109,16 +109,20 @@ def _exit_code(judgement: Judgement) -> int:
 
 
 def _print_json(task: Task, judgement: Judgement, numbers: Numbers, missing: str) -> None:
-    from proctor_operator.cli import render  # noqa: PLC0415 - only the verb needs it
+    from proctor_grader.model.result import outcome_of  # noqa: PLC0415 - only the verb needs it
+    from proctor_operator.cli import render  # noqa: PLC0415 - likewise
 
     render.print_json(
         {
             "task": task.id,
             "verdict": judgement.verdict.value,
+            "outcome": outcome_of(judgement.verdict, judgement.cause).value,
             "cause": None if judgement.cause is None else judgement.cause.value,
+            "reason": judgement.reason,
             "message": judgement.message,
             "items": [item.to_json() for item in judgement.items],
             "truncated": judgement.truncated,
+            "details": dict(judgement.details),
             "missing": missing,
             "numbers": [
                 {"value": one.value, "start": one.start, "end": one.end, "text": one.text}

@@ -43,7 +43,11 @@ def sweep(
     else:
         for name in result.dropped:
             typer.echo(f"dropped {name}")
-        typer.echo(f"{len(result.dropped)} branches dropped, {len(result.runs)} runs cleaned up")
+        dropped = len(result.dropped)
+        typer.echo(
+            f"{dropped} branch{'' if dropped == 1 else 'es'} dropped, "
+            f"{render.counted(len(result.runs), 'run')} cleaned up"
+        )
     errors = render.error_console()
     for place in result.elsewhere:
         errors.print(

@@ -136,6 +136,7 @@ class LocalExecutor:
         self._zero = time.monotonic()
         self._live_since: float | None = None
         self._live_seconds = 0.0
+        self._has_stuck_worker = False
 
     # -- what the loop needs ------------------------------------------------------------------
 
@@ -196,9 +197,14 @@ class LocalExecutor:
         self._cancel = self._cancel or cancel
         self._reports.put(None)
 
-    def close(self) -> None:
-        """Let the workers go; call it when the run is over."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def close(self) -> bool:
+        """Let the workers go; call it when the run is over and its processes have ended.
+
+        Returns:
+            Whether all of them went: one that was counted as lost may be stuck for ever.
+        """
+        self._pool.shutdown(wait=not self._has_stuck_worker, cancel_futures=True)
+        return not self._has_stuck_worker
 
     # -- units ---------------------------------------------------------------------------------
 
@@ -253,6 +259,7 @@ class LocalExecutor:
         stop = attempt.stops[action.stage]
         if action.force:
             stop.kill()
+            self._has_stuck_worker = True
             attempt.stages[action.stage] = replace(
                 seen,
                 state=StageState.LOST,
@@ -322,6 +329,7 @@ class LocalExecutor:
         stop = self._run_stops[action.stage]
         if action.force:
             stop.kill()
+            self._has_stuck_worker = True
             self._run_stages[action.stage] = replace(
                 seen, state=StageState.LOST, ended_at=self._now(), reason=action.reason
             )

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from proctor_grader.errors import RunError, UserError
 from proctor_grader.store.table import open_store
-from proctor_grader.warehouse.base import AdapterOptions
 from proctor_grader.warehouse.table import open_adapter
 from proctor_operator.local.agent import LocalAgent, open_agent
 from proctor_operator.local.choose import choose_tasks
 from proctor_operator.local.history import finished_runs
 from proctor_operator.local.runplan import refuse_writes_without_warehouse, units_of
 from proctor_operator.local.state import LocalState
+from proctor_operator.local.sweep import adapter_options
 from proctor_operator.sandbox import choose_sandbox
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from proctor_grader.model.task import EvalSet, Task
@@ -75,8 +75,12 @@ class Ready:
 
 
 @contextlib.contextmanager
-def preflight(request: RunRequest) -> Iterator[Ready]:
+def preflight(request: RunRequest, notice: Callable[[str], None]) -> Iterator[Ready]:
     """Look at everything a new run needs, and hold it open.
+
+    Args:
+        request: what is asked for.
+        notice: told while the run is under way, such as of a store that can't be reached.
 
     Raises:
         UserError: something that was asked for is wrong or missing.
@@ -90,13 +94,18 @@ def preflight(request: RunRequest) -> Iterator[Ready]:
     if not request.warehouse_url:
         refuse_writes_without_warehouse(eval_set, units)
     set_dir = directory if directory.is_dir() else directory.parent
-    with open_parts(request, eval_set, set_dir, units) as ready:
+    with open_parts(request, eval_set, set_dir, units, notice=notice) as ready:
         yield ready
 
 
 @contextlib.contextmanager
 def open_parts(
-    request: RunRequest, eval_set: EvalSet, set_dir: Path, units: tuple[Unit, ...]
+    request: RunRequest,
+    eval_set: EvalSet,
+    set_dir: Path,
+    units: tuple[Unit, ...],
+    *,
+    notice: Callable[[str], None],
 ) -> Iterator[Ready]:
     """Open store, state, agent, sandbox and warehouse for given units.
 
@@ -105,7 +114,11 @@ def open_parts(
     """
     options = request.options
     agent = open_agent(options, units)
-    store = open_store(request.store_url)
+    store = open_store(
+        request.store_url,
+        retry_seconds=request.store_retry_seconds,
+        on_outage=lambda error: notice(f"waiting for the store: {error}"),
+    )
     store.check()
     state = LocalState.open()
     with contextlib.ExitStack() as stack:
@@ -113,7 +126,7 @@ def open_parts(
         stack.callback(sandbox.close)
         adapter: BranchAdapter | None = None
         if request.warehouse_url:
-            adapter = open_adapter(request.warehouse_url, adapter_options(state, options))
+            adapter = open_adapter(request.warehouse_url, adapter_options(state, options.isolation))
             stack.callback(adapter.close)
             notices += _check_privileges(adapter)
             options = replace(options, warehouse=adapter.location)
@@ -129,12 +142,6 @@ def open_parts(
             adapter=adapter,
             notices=notices,
         )
-
-
-def adapter_options(state: LocalState, options: RunOptions | None = None) -> AdapterOptions:
-    """Return what adapters of this machine are built from."""
-    isolation = "strict" if options is None else options.isolation
-    return AdapterOptions(state.installation, state.branches, isolation=isolation)
 
 
 def commit_of(directory: Path) -> str:

@@ -19,6 +19,7 @@ class RunRequest:
     Attributes:
         directory: of the set; None when a stored run is resumed; likewise `eval_set`.
         warehouse_url: may hold a password, so it is never stored or shown; empty for none.
+        store_retry_seconds: how long an outage of the store is waited for.
         failed: take what did not pass in the set's last finished run.
     """
 
@@ -27,4 +28,5 @@ class RunRequest:
     options: RunOptions
     warehouse_url: str = ""
     store_url: str = ".proctor"
+    store_retry_seconds: float = 120.0
     failed: bool = False

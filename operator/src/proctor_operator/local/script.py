@@ -90,7 +90,10 @@ def run_script(
 def _base_environment(layout: Layout) -> dict[str, str]:
     """A clean environment in which `python3` is the Python that runs Proctor, engines and all."""
     own = Path(sys.executable).parent
-    return base_environment(layout, (own,)) | python_environment()
+    environment = base_environment(layout, (own,)) | python_environment()
+    # A script may import what lies beside it.
+    del environment["PYTHONSAFEPATH"]
+    return environment
 
 
 def _seconds(ready: Ready, plan: RunPlan, stage: Stage) -> float:

@@ -26,7 +26,6 @@ from proctor_operator.local.finish import REPORT
 from proctor_operator.local.history import StoredRun, find_run
 from proctor_operator.local.preflight import (
     Ready,
-    adapter_options,
     commit_of,
     open_parts,
     preflight,
@@ -35,7 +34,7 @@ from proctor_operator.local.runplan import RunPlan, new_run_id
 from proctor_operator.local.setcopy import copy_set, keep_set, unpack_set
 from proctor_operator.local.stages import LocalStages
 from proctor_operator.local.state import HeldRun, LocalState, remove_tree
-from proctor_operator.local.sweep import SweepResult, drop_branches, sweep
+from proctor_operator.local.sweep import SweepResult, adapter_options, drop_branches, sweep
 from proctor_operator.loop import carry_out
 from proctor_operator.plan.snapshot import Cancel, RecordedResult, Tally, WaitingUnit
 
@@ -87,6 +86,7 @@ class RunOutcome:
         record: None when nothing could be written about it.
         report: path or URL of the report's first page, empty without one.
         resume: the command that goes on with it, empty when it is finished.
+        has_stuck_worker: a thread was given up; the process can only end by force.
     """
 
     run: StoredRun
@@ -94,6 +94,7 @@ class RunOutcome:
     record: RunRecord | None
     report: str = ""
     resume: str = ""
+    has_stuck_worker: bool = False
 
     @property
     def run_id(self) -> RunId:
@@ -111,7 +112,7 @@ def start_run(request: RunRequest, watcher: Watcher) -> RunOutcome:
     Raises:
         UserError, RunError, TransientError: it could not be started; nothing is left of it.
     """
-    with preflight(request) as ready:
+    with preflight(request, watcher.notice) as ready:
         plan = RunPlan(
             id=new_run_id(),
             set_name=ready.eval_set.name,
@@ -160,7 +161,9 @@ def resume_run(name: str, request: RunRequest, watcher: Watcher) -> RunOutcome:
             store_url=run.store.url,
         )
         with (
-            open_parts(resumed, loaded.eval_set, set_dir, plan.units) as ready,
+            open_parts(
+                resumed, loaded.eval_set, set_dir, plan.units, notice=watcher.notice
+            ) as ready,
             _held(ready.state, plan, ready) as held,
         ):
             _drop_own_leftovers(ready, plan.id)
@@ -199,11 +202,15 @@ def _carry_out(
     stages = LocalStages(ready, plan, held.folder, watcher)
     watcher.begin(len(plan.units), len(plan.units) - len(waiting))
     executor = LocalExecutor(plan.spec(), waiting, stages, tally=tally, on_retire=watcher.unit_done)
+    is_clean = False
     try:
         with _signals(executor.cancel, ready, watcher):
             verdict = carry_out(executor)
+        is_clean = True
     finally:
-        executor.close()
+        if not is_clean:
+            ready.sandbox.close()
+        all_went = executor.close()
         watcher.stop()
     run = StoredRun(plan.id, ready.store, RunKeys.local(plan.id))
     record = stages.record
@@ -214,6 +221,7 @@ def _carry_out(
         record=record,
         report="" if record is None else report_place(ready.store, run.keys),
         resume=_resume_command(ready, plan) if is_resumable else "",
+        has_stuck_worker=not all_went,
     )
 
 

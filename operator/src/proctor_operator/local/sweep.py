@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from proctor_grader.errors import ProctorError
+from proctor_grader.warehouse.base import AdapterOptions
+from proctor_grader.warehouse.table import is_local, open_local_leftovers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from proctor_grader.warehouse.base import BranchAdapter
     from proctor_operator.local.state import LocalState
@@ -33,20 +36,31 @@ class SweepResult:
     problems: list[str] = field(default_factory=list)
 
 
-def sweep(state: LocalState, adapters: Iterable[BranchAdapter]) -> SweepResult:
-    """Drop the branches of gone runs wherever an adapter leads, then their folders.
+def sweep(state: LocalState, servers: Sequence[BranchAdapter]) -> SweepResult:
+    """Drop the branches of gone runs on this machine and on the given servers, then their folders.
 
     A run's folder stays while its warehouse still holds something of it, so that it is named
     again the next time.
     """
+    with contextlib.closing(open_local_leftovers(adapter_options(state))) as local:
+        return _sweep(state, [*servers, local])
+
+
+def adapter_options(state: LocalState, isolation: str = "strict") -> AdapterOptions:
+    """Return what adapters of this machine are built from."""
+    return AdapterOptions(state.installation, state.branches, isolation=isolation)
+
+
+def _sweep(state: LocalState, adapters: Sequence[BranchAdapter]) -> SweepResult:
     result = SweepResult()
     reached = {adapter.location for adapter in adapters}
     for held in state.gone():
         warehouse = held.folder.read_record().get("warehouse", "")
-        is_done = not warehouse or warehouse in reached
+        is_reached = not warehouse or warehouse in reached or is_local(warehouse)
+        is_done = is_reached
         for adapter in adapters:
             is_done = drop_branches(adapter, held.folder.id, result) and is_done
-        if not is_done and warehouse not in reached:
+        if not is_reached:
             result.elsewhere.append(warehouse)
         if is_done:
             result.runs.append(held.folder.id)

@@ -9,6 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from proctor_operator.sandbox.base import StopLevel
+from proctor_operator.sandbox.bound import find_process_bound
 from proctor_operator.sandbox.lineage import Lineage
 from proctor_operator.sandbox.process import Ending, Watch
 from proctor_operator.sandbox.program import NotStartableError, find_program, start_problem
@@ -27,13 +28,14 @@ class BareSandbox:
     name = "none"
 
     def __init__(self) -> None:
-        self._lineage = Lineage()
+        self._bound = find_process_bound(has_user_namespace=False)
+        self._lineage = Lineage(self._bound.folder if self._bound else None)
 
     def run(self, command: Command, view: View, stop: Stop) -> ProcessEnd:
         """Run a process to its end."""
         tag = self._lineage.new_tag()
         with Recording(command) as recording:
-            if stop.level is not StopLevel.NONE:
+            if stop.level is not StopLevel.NONE or self._lineage.is_closed:
                 return recording.end(Ending.STOP)
             try:
                 with self._lineage.tagged(tag):
@@ -42,11 +44,15 @@ class BareSandbox:
                 return recording.end(start_error=str(error))
             recording.has_started()
             with child, self._lineage.led_by(child.process.pid):
+                if self._bound is not None:
+                    self._bound.put_on(child.process.pid, tag)
                 ending = Watch(child, command, view, stop).until_end(recording.captures)
                 # Before it is waited for: until then its number can't be another's.
                 child.kill()
                 self._lineage.kill_orphans(child.process.pid, tag)
                 recording.drain()
+            if self._bound is not None:
+                self._bound.take_off(tag)
             code = child.process.returncode
             return recording.end(
                 ending,
@@ -57,6 +63,8 @@ class BareSandbox:
     def close(self) -> None:
         """End everything that is left."""
         self._lineage.close()
+        if self._bound is not None:
+            self._bound.close()
 
 
 def _start(command: Command, recording: Recording) -> subprocess.Popen[bytes]:

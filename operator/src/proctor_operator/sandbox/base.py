@@ -76,7 +76,8 @@ class Sandbox(Protocol):
     def run(self, command: Command, view: View, stop: Stop) -> ProcessEnd:
         """Run a process to its end; returns when nothing that it started is left.
 
-        A command that can't be started is an end with a `start_error`, no exception.
+        A command that can't be started is an end with a `start_error`, no exception. In a closed
+        sandbox every command is cancelled before it starts.
         """
         ...
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor_operator.sandbox.base import StopLevel
+from proctor_operator.sandbox.bound import find_process_bound
 from proctor_operator.sandbox.confined import ConfinedChild
 from proctor_operator.sandbox.lineage import Lineage
 from proctor_operator.sandbox.mounts import (
@@ -69,21 +70,20 @@ class BubblewrapSandbox:
         self._system = system_mounts()
         nesting = [NO_NESTING] if no_nesting else []
         self._first_options = _encoded([*_CONFINEMENT, *nesting, *system_options(etc)])
-        # The host's root has no bound on its processes, so there is nothing to hold it back for.
-        self._bounds_processes = os.geteuid() != 0
-        self._lineage = Lineage(self._folder)
+        self._bound = find_process_bound(has_user_namespace=True)
+        self._lineage = Lineage(self._folder, self._bound.folder if self._bound else None)
 
     def run(self, command: Command, view: View, stop: Stop) -> ProcessEnd:
         """Run a process to its end; `TMPDIR` becomes `/tmp`, where its own folder lies."""
         with Recording(command) as recording:
-            if stop.level is not StopLevel.NONE:
+            if stop.level is not StopLevel.NONE or self._lineage.is_closed:
                 return recording.end(Ending.STOP)
             try:
                 child = self._start(command, view, recording)
             except NotStartableError as error:
                 return recording.end(start_error=str(error))
             recording.has_started()
-            with child:
+            with child, self._lineage.led_by(child.process.pid):
                 ending = Watch(child, command, view, stop).until_end(recording.captures)
                 child.bury()
                 recording.drain()
@@ -92,6 +92,8 @@ class BubblewrapSandbox:
     def close(self) -> None:
         """End everything that is left."""
         self._lineage.close()
+        if self._bound is not None:
+            self._bound.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self, command: Command, view: View, recording: Recording) -> ConfinedChild:
@@ -101,7 +103,7 @@ class BubblewrapSandbox:
         tag = self._lineage.new_tag()
         options = _options_file(self._options(command, view, mounts))
         status, status_writer = os.pipe()
-        hold_reader, hold = os.pipe() if self._bounds_processes else (None, None)
+        hold_reader, hold = os.pipe() if self._bound is not None else (None, None)
         inherited = [fd for fd in (options, status_writer, hold_reader) if fd is not None]
         arguments = [self._program, "--args", str(options), "--json-status-fd", str(status_writer)]
         if hold_reader is not None:
@@ -126,7 +128,8 @@ class BubblewrapSandbox:
         finally:
             for descriptor in inherited:
                 os.close(descriptor)
-        return ConfinedChild(process, status, hold, self._lineage, tag)
+        bounded = None if hold is None or self._bound is None else (hold, self._bound)
+        return ConfinedChild(process, status, bounded, self._lineage, tag)
 
     def _options(self, command: Command, view: View, mounts: Sequence[Mount]) -> bytes:
         own = [

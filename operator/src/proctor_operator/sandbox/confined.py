@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import signal
 import time
 from pathlib import Path
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
+    from proctor_operator.sandbox.bound import ProcessBound
     from proctor_operator.sandbox.lineage import Lineage
 
-MAX_PROCESSES = 1000
 _AGENT_PID = "2"
 _STATUS_BYTES = 4096
 _DEATH_SECONDS = 10.0
@@ -42,7 +41,7 @@ class ConfinedChild:
         self,
         process: subprocess.Popen[bytes],
         status: int,
-        hold: int | None,
+        bounded: tuple[int, ProcessBound] | None,
         lineage: Lineage,
         tag: int,
     ) -> None:
@@ -51,7 +50,8 @@ class ConfinedChild:
         Args:
             process: the launcher.
             status: what it reports on; closed in the end.
-            hold: a byte here lets the agent start; None when nothing holds it back.
+            bounded: where a byte lets the agent start, and what bounds it before; None when nothing
+                holds it back.
             lineage: of the sandbox.
             tag: what the launcher carries.
         """
@@ -60,7 +60,10 @@ class ConfinedChild:
         self.exit_code: int | None = None
         self._init: int | None = None
         self._status = status
-        self._hold = hold
+        self._hold: int | None = None
+        self._bound: ProcessBound | None = None
+        if bounded is not None:
+            self._hold, self._bound = bounded
         self._lineage = lineage
         self._tag = tag
         self._line = b""
@@ -75,6 +78,8 @@ class ConfinedChild:
         os.close(self._status)
         if self._hold is not None:
             os.close(self._hold)
+        if self._bound is not None:
+            self._bound.take_off(self._tag)
 
     @property
     def pipes(self) -> Mapping[int, Callable[[], bool]]:
@@ -92,9 +97,10 @@ class ConfinedChild:
             told = json.loads(line)
             self.exit_code = told.get("exit-code", self.exit_code)
             self._init = told.get("child-pid", self._init)
-        if self._init is not None and self._hold is not None:
-            _bound_processes(self._init)
-            os.write(self._hold, b"!")
+        if self._init is not None and self._hold is not None and self._bound is not None:
+            self._bound.put_on(self._init, self._tag)
+            with contextlib.suppress(BrokenPipeError):  # it has ended already
+                os.write(self._hold, b"!")
             os.close(self._hold)
             self._hold = None
         return bool(data)
@@ -138,17 +144,6 @@ class ConfinedChild:
                 # Init sets its death signal late; before that it would outlive the launcher.
                 os.kill(self._init, signal.SIGKILL)
                 reap(self._init, time.monotonic() + _DEATH_SECONDS)
-
-
-def _bound_processes(init: int) -> None:
-    """Bound what the sandbox may have at a time; the kernel counts per user namespace.
-
-    It does not count for the host's root, and is the only bound that an ordinary user can set.
-    """
-    with contextlib.suppress(OSError):
-        _, hard = resource.prlimit(init, resource.RLIMIT_NPROC)
-        bound = MAX_PROCESSES if hard == resource.RLIM_INFINITY else min(MAX_PROCESSES, hard)
-        resource.prlimit(init, resource.RLIMIT_NPROC, (bound, bound))
 
 
 def _agent_below(init: int) -> int | None:

@@ -18,23 +18,20 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from proctor_operator.sandbox import warden
-from proctor_operator.sandbox.warden import kill_tagged, tag_of
+from proctor_operator.sandbox.warden import kill_tagged, tag_of, tagged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 _RLIMIT_LOCKS = 10
 _TAGS = 1 << 20
 _PR_SET_CHILD_SUBREAPER = 36
 _PATIENCE_SECONDS = 10.0
-_WAITED_SECONDS = 5.0
-_ZOMBIE = "Z"
 
 # The tag is put on the runner itself for the moment of a start, so one start at a time.
 _starting = Lock()
@@ -74,20 +71,24 @@ def reap(pid: int, deadline: float) -> bool:
 
 
 class Lineage:
-    """The processes of one sandbox, each agent with a tag of its own; thread-safe."""
+    """The processes of one sandbox, each agent with a tag of its own; thread-safe.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    Attributes:
+        is_closed: nothing may be started any more.
+    """
+
+    def __init__(self, *folders: Path | None) -> None:
         """Start watching.
 
         Args:
-            folder: of the sandbox itself, to be removed should this process be killed.
+            *folders: of the sandbox itself, to be removed should this process be killed.
         """
         become_subreaper()
         self._first = secrets.randbits(40) * _TAGS
         self._numbers = itertools.count(1)
         self._leaders: set[int] = set()
-        self._dead_since: dict[int, float] = {}
-        self._warden = self._start_warden(folder)
+        self._warden = self._start_warden([str(folder) for folder in folders if folder])
+        self.is_closed = False
 
     def new_tag(self) -> int:
         """A tag that no other process has."""
@@ -125,19 +126,15 @@ class Lineage:
             tag: the agent's.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            orphans = [child for child in map(_child, self._orphans(leader)) if child]
-            ours = [child for child in orphans if child.belongs_to(leader, tag)]
-            if not ours:
-                self._reap_strangers(orphans)
-                return True
-            for child in ours:
+        while ours := [pid for pid in self._orphans(leader) if _belongs(pid, leader, tag)]:
+            for pid in ours:
                 with contextlib.suppress(OSError):
-                    os.kill(child.pid, signal.SIGKILL)
-            for child in ours:
-                reap(child.pid, deadline)
+                    os.kill(pid, signal.SIGKILL)
+            for pid in ours:
+                reap(pid, deadline)
             if time.monotonic() > deadline:
                 return False
+        return True
 
     def _orphans(self, leader: int) -> list[int]:
         """Children of this process without those that this lineage has started itself."""
@@ -146,30 +143,20 @@ class Lineage:
 
     def close(self) -> None:
         """Kill whatever still carries one of the tags and let the warden go; idempotent."""
-        if self._warden.returncode is not None:
+        if self.is_closed:
             return
+        self.is_closed = True
+        first, last = self._first, self._first + _TAGS - 1
         with _starting:
-            kill_tagged(self._first, self._first + _TAGS - 1)
-        self._reap_strangers([child for child in map(_child, self._orphans(0)) if child])
+            kill_tagged(first, last)
+            for pid in set(tagged(first, last)) - self._leaders:  # those are waited for
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
         with contextlib.suppress(BrokenPipeError):
             self._warden.communicate(b"!")
 
-    def _reap_strangers(self, children: Sequence[_Child]) -> None:
-        """Take note of the death of orphans that ended before their agent did.
-
-        The dead have no tag. What leads a session of its own may be a child that another part of
-        this process waits for, so it gets time to do so.
-        """
-        now = time.monotonic()
-        dead = [child for child in children if child.is_dead_stranger]
-        self._dead_since = {child.pid: self._dead_since.get(child.pid, now) for child in dead}
-        for child in dead:
-            if child.session != child.pid or now - self._dead_since[child.pid] > _WAITED_SECONDS:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(child.pid, os.WNOHANG)
-
-    def _start_warden(self, folder: Path | None) -> subprocess.Popen[bytes]:
-        arguments = (str(self._first), str(self._first + _TAGS - 1), str(folder or ""))
+    def _start_warden(self, folders: Sequence[str]) -> subprocess.Popen[bytes]:
+        arguments = (str(self._first), str(self._first + _TAGS - 1), *folders)
         with _starting:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", warden.__file__, *arguments],
@@ -180,21 +167,6 @@ class Lineage:
                 env={},
                 start_new_session=True,
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Child:
-    pid: int
-    state: str
-    session: int
-
-    def belongs_to(self, leader: int, tag: int) -> bool:
-        return self.session == leader or tag_of(self.pid) == tag
-
-    @property
-    def is_dead_stranger(self) -> bool:
-        """Whether it is dead and not of this process's own session, as a plain child would be."""
-        return self.state == _ZOMBIE and self.session != os.getsid(0)
 
 
 def _children() -> list[int]:
@@ -209,11 +181,10 @@ def _children() -> list[int]:
     return found
 
 
-def _child(pid: int) -> _Child | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # The name stands in parentheses and may hold anything, parentheses too.
-    fields = text[text.rindex(")") + 2 :].split()
-    return _Child(pid, fields[0], int(fields[3]))
+def _belongs(pid: int, leader: int, tag: int) -> bool:
+    """Whether a child comes from an agent; where no tag could be put on, its session tells."""
+    if tag_of(pid) == tag:
+        return True
+    with contextlib.suppress(OSError):
+        return os.getsid(pid) == leader
+    return False

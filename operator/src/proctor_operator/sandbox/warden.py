@@ -18,7 +18,7 @@ _LIMIT_NAME = "Max file locks"
 
 
 def tag_of(pid: int) -> int | None:
-    """The tag a living process carries; None for none, for the dead and for the unreadable."""
+    """The tag a process carries until somebody has taken note of its death; None for none."""
     try:
         with open(f"/proc/{pid}/limits", encoding="ascii") as file:
             for line in file:
@@ -37,7 +37,7 @@ def kill_tagged(first: int, last: int) -> bool:
     nobody proves that nobody is left who could have forked.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while found := [pid for pid in _processes() if first <= (tag_of(pid) or -1) <= last]:
+    while found := [pid for pid in tagged(first, last) if not _is_dead(pid)]:
         for pid in found:
             _kill(pid, first, last)
         if time.monotonic() > deadline:
@@ -46,8 +46,19 @@ def kill_tagged(first: int, last: int) -> bool:
     return True
 
 
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+def tagged(first: int, last: int) -> list[int]:
+    """Processes with a tag in the range, the dead that nobody has taken note of too."""
+    processes = (int(name) for name in os.listdir("/proc") if name.isdecimal())
+    return [pid for pid in processes if first <= (tag_of(pid) or -1) <= last and pid != os.getpid()]
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            # The name stands in parentheses and may hold anything, parentheses too.
+            return file.read().rpartition(")")[2].split()[0] in {"Z", "X"}
+    except OSError:
+        return True
 
 
 def _kill(pid: int, first: int, last: int) -> None:
@@ -61,14 +72,18 @@ def _kill(pid: int, first: int, last: int) -> None:
             os.close(handle)
 
 
-def main(first: int, last: int, folder: str) -> None:
+def main(first: int, last: int, folders: list[str]) -> None:
     """Wait for the runner's end, then clean up; a byte before that end means all is clean."""
     if os.read(0, 1):
         return
     kill_tagged(first, last)
-    if folder:
+    for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
+        # A control group's files can't be removed, only the group itself can.
+        for below, _, _ in os.walk(folder, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(below)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

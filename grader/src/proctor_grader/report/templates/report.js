@@ -96,7 +96,7 @@
         reset();
         state.limit = Math.max(PAGE, rows.findIndex(({ row }) => row === target) + 1);
         show();
-        target.scrollIntoView({ block: "center" });
+        target.scrollIntoView({ block: "center", behavior: "instant" });
         return;
       }
       if (!location.hash.includes("=")) return;

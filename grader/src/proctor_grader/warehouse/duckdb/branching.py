@@ -179,6 +179,10 @@ class DuckDBAdapter:
             with made_mark(folder, mark):
                 try:
                     folder.mkdir(mode=0o700)
+                except OSError:
+                    remove_mark(folder)
+                    raise
+                try:
                     return copy(folder)
                 except BaseException:
                     self._remove(folder)

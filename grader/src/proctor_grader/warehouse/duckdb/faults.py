@@ -34,6 +34,7 @@ _OUR_MEANS = tuple(
     map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.EIO, errno.EACCES, errno.EPERM))
 )
 _LOCK = "Could not set lock on file"
+_CTRL_C = "Query interrupted"
 _MAX_MESSAGE = 1000
 
 
@@ -46,7 +47,7 @@ def fault_of(error: BaseException, *, folder: str = "") -> ProctorError:
     """
     message = told(error, folder=folder)
     if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
-        return WarehouseError(f"out of memory: {message}", reason=OUT_OF_MEMORY)
+        return WarehouseError(message, reason=OUT_OF_MEMORY)
     # of this class alone: an agent's view may raise others with words of its own choice
     if isinstance(error, duckdb.IOException):
         if any(words in message for words in _NO_ROOM):
@@ -86,4 +87,6 @@ def faults_told(deadline: Deadline, *, folder: str = "") -> Iterator[None]:
             raise QueryError(
                 f"the query took over {deadline.seconds:g} s and was ended", reason=QUERY_TIMEOUT
             ) from error
+        if isinstance(error, RuntimeError) and str(error) == _CTRL_C:
+            raise KeyboardInterrupt from error
         raise fault_of(error, folder=folder) from error

@@ -142,7 +142,7 @@ class StandingInstance:
     def _attach(self, path: Path) -> None:
         self._connection.execute(f"ATTACH {sqltext.literal(path)} (READ_ONLY)")
         if path.name not in self._catalogs:
-            found = self._connection.execute(sqltext.catalog_of(path)).fetchall()
+            found = self._connection.execute(sqltext.ATTACHED_CATALOG).fetchall()
             self._catalogs[path.name] = found[0][0]
         self._attached = self._catalogs[path.name]
 
@@ -168,8 +168,10 @@ class InstancePool:
     """Standing instances of this process: as many as were ever in use at the same time."""
 
     def __init__(self, folders: Path) -> None:
-        self._folders = folders
+        # without links: some versions compare paths with them followed
+        self._folders = folders.resolve()
         self._idle: list[StandingInstance] = []
+        self._is_closed = False
         self._changing = threading.Lock()
 
     @contextmanager
@@ -197,16 +199,18 @@ class InstancePool:
             raise WarehouseError(f"DuckDB can't be started: {error}") from error
 
     def _give_back(self, instance: StandingInstance) -> None:
-        if not instance.is_sound:
-            instance.close()
-            return
         with self._changing:
-            self._idle.append(instance)
+            is_kept = instance.is_sound and not self._is_closed
+            if is_kept:
+                self._idle.append(instance)
+        if not is_kept:
+            instance.close()
 
     def close(self) -> None:
-        """Close the instances that are not in use."""
+        """Close the instances; those in use once they are given back."""
         with self._changing:
             idle, self._idle = self._idle, []
+            self._is_closed = True
         for instance in idle:
             instance.close()
 

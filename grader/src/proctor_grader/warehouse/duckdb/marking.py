@@ -46,11 +46,11 @@ def made_mark(folder: Path, mark: Mark) -> Iterator[None]:
             # locked and whole before it has its name: nobody ever sees a mark half made
             fcntl.flock(handle, fcntl.LOCK_EX)
             os.write(handle, _text_of(mark))
-            os.fsync(handle)
             os.link(fresh, path)
         finally:
             os.unlink(fresh)
-        _sync_folder(path.parent)
+        # the last change of the file is its name, so this puts both on the disk
+        os.fsync(handle)
         yield
     finally:
         os.close(handle)
@@ -58,7 +58,7 @@ def made_mark(folder: Path, mark: Mark) -> Iterator[None]:
 
 @contextmanager
 def taken_mark(folder: Path, *, seconds: float) -> Iterator[Mark | None]:
-    """Hold a folder's mark while it is dropped; None if there is none or only a damaged one.
+    """Hold a folder's mark while it is dropped; None if there is no sound one.
 
     Raises:
         WarehouseError: somebody else holds it for longer than `seconds`.
@@ -73,7 +73,7 @@ def taken_mark(folder: Path, *, seconds: float) -> Iterator[Mark | None]:
             return
         try:
             if _is_locked(handle) and _is_current(handle, path):
-                yield _mark_of(os.read(handle, _MAX_BYTES))
+                yield _mark_in(handle)
                 return
         finally:
             os.close(handle)
@@ -85,13 +85,13 @@ def taken_mark(folder: Path, *, seconds: float) -> Iterator[Mark | None]:
 
 
 def read_mark(folder: Path) -> Mark | None:
-    """Return a folder's mark without waiting for anybody; None if there is none, or a damaged one."""
+    """Return a folder's mark, waiting for nobody; None if there is no sound one."""
     try:
         handle = _open(mark_path(folder))
     except OSError:
         return None
     try:
-        return _mark_of(os.read(handle, _MAX_BYTES))
+        return _mark_in(handle)
     finally:
         os.close(handle)
 
@@ -128,7 +128,7 @@ def marked_in(folder: Path, installation: str) -> tuple[BranchRecord, ...]:
         except OSError:
             continue
         try:
-            mark = _mark_of(os.read(handle, _MAX_BYTES))
+            mark = _mark_in(handle)
             is_busy = not _is_locked(handle, fcntl.LOCK_SH)
         finally:
             os.close(handle)
@@ -146,21 +146,14 @@ def _text_of(mark: Mark) -> bytes:
     return json.dumps(document).encode()
 
 
-def _mark_of(text: bytes) -> Mark | None:
+def _mark_in(handle: int) -> Mark | None:
     try:
-        document = json.loads(text)
-        return Mark(
+        document = json.loads(os.read(handle, _MAX_BYTES))
+        mark = Mark(
             installation=str(document["installation"]),
             run=str(document["run"]),
             expires=datetime.fromisoformat(document["expires"]),
         )
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return None if mark.expires.tzinfo is None else mark

@@ -50,7 +50,7 @@ def open_file(path: Path) -> Iterator[DuckDBWarehouse]:
                 reason="BaseInvalid",
             ) from error
         try:
-            catalog = connection.execute(sqltext.catalog_of(path)).fetchall()[0][0]
+            catalog = connection.execute(sqltext.ATTACHED_CATALOG).fetchall()[0][0]
             reader = DuckDBWarehouse(connection, catalog)
             try:
                 yield reader

@@ -99,7 +99,9 @@ def _open_folder(parent: int, name: str) -> int:
             _allow_all(parent, name, handle)
     finally:
         os.close(handle)
-    return os.open(name, _FOLDER, dir_fd=parent)
+    opened = os.open(name, _FOLDER, dir_fd=parent)
+    _clear_flags(opened)
+    return opened
 
 
 def _allow_all(parent: int, name: str, handle: int) -> None:
@@ -121,7 +123,6 @@ def _insist(action: Callable[..., None], name: str, folder: int) -> None:
     try:
         action(name, dir_fd=folder)
     except PermissionError:
-        _clear_flags(folder)
         with suppress(OSError):
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
             try:
@@ -134,4 +135,5 @@ def _insist(action: Callable[..., None], name: str, folder: int) -> None:
 def _clear_flags(handle: int) -> None:
     with suppress(OSError):
         (flags,) = _FLAGS.unpack(fcntl.ioctl(handle, _GET_FLAGS, _FLAGS.pack(0)))
-        fcntl.ioctl(handle, _SET_FLAGS, _FLAGS.pack(flags & ~_IMMUTABLE_OR_APPEND_ONLY))
+        if flags & _IMMUTABLE_OR_APPEND_ONLY:
+            fcntl.ioctl(handle, _SET_FLAGS, _FLAGS.pack(flags & ~_IMMUTABLE_OR_APPEND_ONLY))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ALIAS = "r"
 COUNT = "system.main.count(*)"
+ATTACHED_CATALOG = "SELECT database_name FROM system.main.duckdb_databases() WHERE path IS NOT NULL"
+"""The one attached file; its path is not compared, since some versions follow links in it."""
 # ordered by the bytes of their text: text, whatever its collation, and types without an order
 _BY_TEXT = {"VARCHAR", "JSON", "GEOMETRY", "VARIANT"}
 # understood by every DuckDB from 1.2 on; small blocks, since most captures are small
@@ -35,11 +37,6 @@ def literal(text: object) -> str:
 def column_of(name: str) -> str:
     """Return a column of the relation that is called `ALIAS`."""
     return f"{ALIAS}.{quoted(name)}"
-
-
-def catalog_of(path: object) -> str:
-    """Return SQL for the name under which a file is attached."""
-    return f"SELECT database_name FROM system.main.duckdb_databases() WHERE path = {literal(path)}"
 
 
 def list_relations(catalog: str) -> str:
