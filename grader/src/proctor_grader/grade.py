@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proctor_grader.model.task import Task
+    from proctor_grader.numerals import Numeral
     from proctor_grader.warehouse.base import Warehouse
 
 NO_BRANCH = "NoBranch"
@@ -75,8 +76,8 @@ def _grade_answer(criteria: Sequence[NumberCriterion], answer: str) -> Judgement
     )
 
 
-def _told(passed: bool, closest: object) -> str:
+def _told(passed: bool, closest: Numeral | None) -> str:
     if closest is None:
         return "no number in the answer"
-    value = render_decimal(closest.value)  # type: ignore[attr-defined]  # a Numeral
+    value = render_decimal(closest.value)
     return f"{'matched by' if passed else 'closest is'} {value}"

@@ -162,9 +162,7 @@ class StageRecord:
             "started_at",
             "ended_at",
         )
-        return cls(
-            **{name: document[name] for name in names}, seconds=float(document["seconds"])
-        )
+        return cls(**{name: document[name] for name in names}, seconds=float(document["seconds"]))
 
 
 @dataclass(frozen=True, slots=True)

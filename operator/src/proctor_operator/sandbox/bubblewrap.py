@@ -21,6 +21,7 @@ from proctor_operator.sandbox.mounts import (
     Mount,
     Sight,
     fill_etc,
+    linked_folders,
     mount_options,
     plan_mounts,
     sealing_options,
@@ -98,7 +99,7 @@ class BubblewrapSandbox:
 
     def _start(self, command: Command, view: View, recording: Recording) -> ConfinedChild:
         mounts = plan_mounts(view, self._system)
-        visible = (*self._system, *mounts)
+        visible = (*self._system, *linked_folders(), *mounts)
         program = find_program(command, lambda path: sight_of(path, visible) is not Sight.HIDE)
         tag = self._lineage.new_tag()
         options = _options_file(self._options(command, view, mounts))

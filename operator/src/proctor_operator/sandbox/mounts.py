@@ -109,6 +109,11 @@ def system_mounts() -> list[Mount]:
     return [(f"/{name}", Sight.READ) for name in ("usr", *folders)]
 
 
+def linked_folders() -> list[Mount]:
+    """Folders such as `/bin` that are links into `/usr`, inside as outside."""
+    return [(f"/{name}", Sight.READ) for name in _LINKED if _is_link(name)]
+
+
 def system_options(etc: Path) -> Iterator[str]:
     """Options that come first: the system's programs and libraries, `/etc`, `/proc` and `/dev`.
 
