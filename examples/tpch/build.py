@@ -36,7 +36,7 @@ def locked(path: Path) -> Iterator[None]:
 def environment() -> Path:
     """Return the environment that holds the extension; makes it when it is not there."""
     folder = cache_folder() / f"tpch-{EXTENSION.partition('==')[2]}"
-    with locked(folder.with_suffix(".lock")):
+    with locked(folder.with_name(f"{folder.name}.lock")):
         # A Python that was upgraded away leaves a dangling link behind.
         if not ((folder / "complete").exists() and (folder / "bin" / "python").exists()):
             shutil.rmtree(folder, ignore_errors=True)

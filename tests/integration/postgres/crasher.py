@@ -1,8 +1,8 @@
 """Makes a branch, or drops it, and is killed at one of its statements. A process of its own.
 
-Arguments: base URL, installation, branch name, `create`, `shared`, `grant` or `drop`, when to
-die: `before` or `after` every statement. One child per statement; prints the branch's name, a
-number appended, of each child that was killed, until a child comes through.
+Arguments: base URL, installation, branch name, and `create`, `shared`, `grant` or `drop`. One child
+for every statement; prints the branch's name, a number appended, of each child that was killed,
+until one comes through.
 """
 
 from __future__ import annotations
@@ -20,19 +20,17 @@ from proctor_grader.warehouse.base import AdapterOptions, Branch, Mark
 from proctor_grader.warehouse.postgres import open_adapter
 
 
-def die_at(number: int, *, before: bool) -> None:
-    """Have this process killed at its n-th statement or connection, counted from 0."""
+def die_after(number: int) -> None:
+    """Have this process killed when its n-th statement is done, counted from 0."""
     left = number
 
     def counted(function: Any) -> Any:
         def call(*args: Any, **given: Any) -> Any:
             nonlocal left
-            mine, left = left, left - 1
-            if mine == 0 and before:
-                os.kill(os.getpid(), signal.SIGKILL)
             result = function(*args, **given)
-            if mine == 0:
+            if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
             return result
 
         return call
@@ -41,7 +39,7 @@ def die_at(number: int, *, before: bool) -> None:
 
 
 def main() -> None:
-    url, installation, prefix, what, when = sys.argv[1:]
+    url, installation, prefix, what = sys.argv[1:]
     mark = Mark(installation, "run-1", datetime(2031, 2, 3, tzinfo=UTC))
     adapter = open_adapter(url, AdapterOptions(installation, Path()))
     for number in range(200):
@@ -51,7 +49,7 @@ def main() -> None:
             adapter.create(name, mark)
         child = os.fork()
         if child == 0:
-            die_at(number, before=when == "before")
+            die_after(number)
             if what == "create":
                 adapter.create(name, mark)
             elif what == "shared":

@@ -29,6 +29,14 @@ def test_who_is_connected_is_named_and_stays_connected(place: Place) -> None:
     assert place.left() == []
 
 
+def test_a_superusers_session_is_named_too(place: Place) -> None:
+    adapter = place.open_adapter(base_wait_seconds=0.0)
+    with place.server.connect(place.base.name) as person:
+        pid = person.info.backend_pid
+        with pytest.raises(BaseBusy, match=rf"in use by role 'postgres' \(pid {pid}\), so"):
+            adapter.create(place.name, place.mark)
+
+
 def test_many_sessions_are_cut_short(place: Place) -> None:
     adapter = place.open_adapter(base_wait_seconds=0.0)
     people = [psycopg.connect(place.base.url) for _ in range(7)]

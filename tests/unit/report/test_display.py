@@ -17,6 +17,7 @@ from proctor_grader.report.display import (
     cut,
     duration,
     excerpt,
+    legible,
     moment,
     one_line,
     plain,
@@ -98,6 +99,11 @@ class TestNumbers:
     )
     def test_plain_has_no_exponent_and_no_trailing_zeros(self, value: str, expected: str) -> None:
         assert plain(Decimal(value)) == expected
+
+    def test_legible_gives_way_to_an_exponent_only_beyond_reading(self) -> None:
+        long = "1" * 60 + "." + "2" * 15
+        assert legible(Decimal(long)) == long
+        assert legible(Decimal("1e300")) == "≈ 1.00000E+300"
 
     @pytest.mark.parametrize(
         ("value", "expected"),

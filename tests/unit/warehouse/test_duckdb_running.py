@@ -42,16 +42,18 @@ def test_values_are_text_as_the_engine_writes_them(path: Path) -> None:
     )
     (result,) = execute(str(path), [row])
     assert result.rows == (
-        ("true", "1.50", "1e+300", "0.1", "x", None, "2020-02-03", "[1, 2]", "{'a': b}")
-        + ("2020-02-03 04:05:06.7", "\\x00a", "3 days", "12")
-        + ("00000000-0000-0000-0000-000000000001",),
+        (
+            *("true", "1.50", "1e+300", "0.1", "x", None, "2020-02-03", "[1, 2]", "{'a': b}"),
+            *("2020-02-03 04:05:06.7", "\\x00a", "3 days", "12"),
+            "00000000-0000-0000-0000-000000000001",
+        ),
     )
 
 
 def test_statements_run_when_asked_for(path: Path) -> None:
     results = execute(str(path), ["SELECT nope", "DROP TABLE t"])
     assert "nope" in next(results).error
-    results.close()
+    del results
     (left,) = execute(str(path), ["SELECT count(*) FROM t"])
     assert left.error == ""
 

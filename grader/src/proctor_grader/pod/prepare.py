@@ -63,8 +63,8 @@ class Layout:
 
     @property
     def logs(self) -> Path:
-        """What the process printed; never shown to it."""
-        return self.root / "logs"
+        """Folder of what the process printed; not shown to it, unlike the folders in it."""
+        return self.root
 
     def make(self) -> None:
         """Make all folders; the attempt's own must not exist yet.
@@ -73,7 +73,7 @@ class Layout:
             FileExistsError: the folder is taken.
         """
         self.root.mkdir(parents=True)
-        for folder in (self.input, self.work, self.output, self.tmp, self.home, self.logs):
+        for folder in (self.input, self.work, self.output, self.tmp, self.home):
             folder.mkdir()
 
 

@@ -87,6 +87,8 @@ def mask_tree(root: Path, masker: Masker, scratch: Path) -> None:
             folders.clear()
         for name in files:
             try:
+                if not stat.S_ISREG(os.lstat(name, dir_fd=handle).st_mode):
+                    continue  # a device is not even opened
                 descriptor = os.open(name, _FILE, dir_fd=handle)
             except OSError:
                 continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor_grader.model.result import Outcome
 from proctor_grader.report.check_plot import CheckPlot, render_check_plot, scale_note
-from proctor_grader.report.display import as_decimal, plain
+from proctor_grader.report.display import as_decimal, legible
 from proctor_grader.report.unit_facts import named
 from proctor_grader.report.unit_text import closest_value, tolerance_text
 
@@ -62,14 +62,14 @@ def check_view(item: ItemResult) -> CheckView:
 
 
 def _number_facts(plot: CheckPlot, closest: Any) -> tuple[tuple[str, str], ...]:
-    got = "no number in the answer" if plot.got is None else plain(plot.got)
+    got = "no number in the answer" if plot.got is None else legible(plot.got)
     if plot.deviation:
         got += f" ({plot.deviation})"
-    facts = [("Expected", plain(plot.value)), ("Got", got)]
+    facts = [("Expected", legible(plot.value)), ("Got", got)]
     written = closest.get("text") if isinstance(closest, Mapping) else None
-    if isinstance(written, str) and plot.got is not None and written != plain(plot.got):
+    if isinstance(written, str) and plot.got is not None and written != legible(plot.got):
         facts.append(("Written as", written))
     facts.append(("Tolerance", tolerance_text(plot.value, plot.tolerance)))
     if plot.low != plot.high:
-        facts.append(("Allowed", f"{plain(plot.low)} to {plain(plot.high)}"))
+        facts.append(("Allowed", f"{legible(plot.low)} to {legible(plot.high)}"))
     return tuple(facts)

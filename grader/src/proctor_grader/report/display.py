@@ -31,6 +31,7 @@ MARGIN = 8_192
 _MINUTE = 60
 _HOUR = 3600
 _DIGITS_SHOWN = 24
+_DIGITS_READ = 80
 _EXPONENT_SHOWN = 400
 
 
@@ -118,6 +119,12 @@ def plain(value: Decimal) -> str:
     if not -_EXPONENT_SHOWN < value.adjusted() < _EXPONENT_SHOWN:
         return str(value)  # what no check can hold is not written out in full
     return render_decimal(value)
+
+
+def legible(value: Decimal) -> str:
+    """Return a plain decimal unless it has so many digits that nobody would read them."""
+    text = plain(value)
+    return text if len(text) <= _DIGITS_READ else short(value)
 
 
 def short(value: Decimal) -> str:

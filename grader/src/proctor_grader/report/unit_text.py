@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from proctor_grader.model.result import Outcome
-from proctor_grader.report.display import CAUSE_TEXTS, as_decimal, plain, short
+from proctor_grader.report.display import CAUSE_TEXTS, as_decimal, legible, short
 
 if TYPE_CHECKING:
     from proctor_grader.model.result import ItemResult, UnitResult
@@ -45,8 +45,8 @@ def item_line(item: ItemResult) -> str:
         word = {True: "passed", False: "failed", None: "not judged"}[item.passed]
         return f"{name}{item.detail or word}"
     got = closest_value(item.data)
-    found = "no number" if got is None else plain(got)
-    return f"{name}got {found}, expected {plain(value)} ({tolerance_text(value, tolerance)})"
+    found = "no number" if got is None else legible(got)
+    return f"{name}got {found}, expected {legible(value)} ({tolerance_text(value, tolerance)})"
 
 
 def explanation(result: UnitResult) -> str:

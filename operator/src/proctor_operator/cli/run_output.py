@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from proctor_grader.model.result import UnitResult
     from proctor_grader.model.run import RunRecord
-    from proctor_operator.local.session import Ready, RunOutcome
+    from proctor_operator.local.ready import Ready
+    from proctor_operator.local.session import RunOutcome
 
 FAILURES_SHOWN = 20
 EXIT_CODES = {RunEnd.FAILED: 3, RunEnd.CANCELLED: 130}

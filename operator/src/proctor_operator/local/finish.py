@@ -86,7 +86,7 @@ def finish_run(
                 if unit.task_id in facts.tasks:
                     executed[unit.task_id] = facts.tasks[unit.task_id]
                 lines.write(dump_bytes(_line(store, keys, result)))
-        record = _record(store, plan, facts, verdict, tally, executed)
+        record = _record(store, plan, facts, verdict, tally=tally, executed=executed)
         _write_outputs(out, store, keys, record, facts)
     store.put(keys.run, dump_bytes(record.to_json(), indent=2))
     return record
@@ -136,6 +136,7 @@ def _record(
     plan: RunPlan,
     facts: RunFacts,
     verdict: RunVerdict,
+    *,
     tally: TallyBuilder,
     executed: Mapping[TaskId, Task],
 ) -> RunRecord:

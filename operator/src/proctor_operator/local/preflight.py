@@ -8,15 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from proctor_grader.errors import RunError, UserError
 from proctor_grader.store.table import open_store
 from proctor_grader.warehouse.table import open_adapter
-from proctor_operator.local.agent import LocalAgent, open_agent
+from proctor_operator.local.agent import open_agent
 from proctor_operator.local.choose import choose_tasks
 from proctor_operator.local.history import finished_runs
+from proctor_operator.local.ready import Ready
 from proctor_operator.local.runplan import refuse_writes_without_warehouse, units_of
 from proctor_operator.local.state import LocalState
 from proctor_operator.local.sweep import adapter_options
@@ -28,50 +29,8 @@ if TYPE_CHECKING:
 
     from proctor_grader.model.task import EvalSet, Task
     from proctor_grader.model.unit import Unit
-    from proctor_grader.store.base import Store
     from proctor_grader.warehouse.base import BranchAdapter
     from proctor_operator.local.request import RunRequest
-    from proctor_operator.local.runplan import RunOptions
-    from proctor_operator.sandbox.base import Sandbox
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A run that could start.
-
-    Attributes:
-        options: as asked, with the warehouse shown without its password.
-        adapter: None without a warehouse.
-        set_dir: folder of the set as the user named it.
-    """
-
-    eval_set: EvalSet
-    set_dir: Path
-    options: RunOptions
-    units: tuple[Unit, ...]
-    agent: LocalAgent
-    store: Store
-    state: LocalState
-    sandbox: Sandbox
-    adapter: BranchAdapter | None
-    notices: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what `--dry-run` shows."""
-        return {
-            "set": self.eval_set.name,
-            "format": self.eval_set.format,
-            "agent": self.options.agent,
-            "warehouse": self.options.warehouse,
-            "store": self.store.url,
-            "sandbox": self.sandbox.name,
-            "parallel": self.options.parallel,
-            "units": [
-                {"unit": unit.id, "task": unit.task_id, "class": unit.task_class.value}
-                for unit in self.units
-            ],
-            "notices": list(self.notices),
-        }
 
 
 @contextlib.contextmanager

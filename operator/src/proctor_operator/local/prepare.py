@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from proctor_grader.store.base import Store
     from proctor_grader.store.layout import RunKeys
     from proctor_grader.warehouse.base import Branch, BranchAdapter, Mark
-    from proctor_operator.local.preflight import Ready
+    from proctor_operator.local.ready import Ready
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from proctor_grader.model.unit import Stage
 from proctor_grader.pod.prepare import Layout, base_environment
 from proctor_grader.pod.script import ScriptInput, script_command, script_environment
 from proctor_grader.store.redact import Masker
-from proctor_operator.local.agent import hidden_paths, python_environment
+from proctor_operator.local.agent import python_environment
+from proctor_operator.local.agentrun import hidden_paths
 from proctor_operator.local.ending import stage_record
 from proctor_operator.local.outcome import StageOutcome
 from proctor_operator.sandbox import python_view
@@ -22,7 +23,7 @@ from proctor_operator.sandbox import python_view
 if TYPE_CHECKING:
     from proctor_grader.model.process import ProcessEnd
     from proctor_grader.model.task import Task
-    from proctor_operator.local.preflight import Ready
+    from proctor_operator.local.ready import Ready
     from proctor_operator.local.runplan import RunPlan
     from proctor_operator.local.work import AttemptWork
     from proctor_operator.sandbox.base import Stop

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from proctor_grader import load_set
 from proctor_grader.errors import AlreadyExists, RunError, UserError
@@ -25,7 +25,6 @@ from proctor_operator.local.executor import LocalExecutor
 from proctor_operator.local.finish import REPORT
 from proctor_operator.local.history import StoredRun, find_run
 from proctor_operator.local.preflight import (
-    Ready,
     commit_of,
     open_parts,
     preflight,
@@ -36,46 +35,24 @@ from proctor_operator.local.stages import LocalStages
 from proctor_operator.local.state import HeldRun, LocalState, remove_tree
 from proctor_operator.local.sweep import SweepResult, adapter_options, drop_branches, sweep
 from proctor_operator.loop import carry_out
-from proctor_operator.plan.snapshot import Cancel, RecordedResult, Tally, WaitingUnit
+from proctor_operator.plan.snapshot import Cancel, Tally, WaitingUnit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from proctor_grader.model.run import RunRecord
-    from proctor_grader.model.unit import RunId, Unit, UnitId
+    from proctor_grader.model.unit import RunId, UnitId
     from proctor_grader.store.base import Store
+    from proctor_operator.local.ready import Ready
     from proctor_operator.local.request import RunRequest
+    from proctor_operator.local.watcher import Watcher
     from proctor_operator.plan.decision import RunVerdict
 
-__all__ = ["Ready", "RunOutcome", "preflight", "resume_run", "start_run", "sweep_all"]
+__all__ = ["RunOutcome", "preflight", "resume_run", "start_run", "sweep_all"]
 
 EXIT_CANCELLED = 130
 _CLOSING_SECONDS = 3.0
 _VERSIONS = ("proctor", "duckdb", "psycopg")
-
-
-class Watcher(Protocol):
-    """Who tells a person how a run goes."""
-
-    def notice(self, text: str) -> None:
-        """Tell something that a reader should know."""
-        ...
-
-    def phase(self, text: str) -> None:
-        """Tell what the run does as a whole."""
-        ...
-
-    def begin(self, total: int, done: int = 0) -> None:
-        """Start counting units."""
-        ...
-
-    def unit_done(self, unit: Unit, result: RecordedResult | None) -> None:
-        """Tell how a unit ended."""
-        ...
-
-    def stop(self) -> None:
-        """The units are done."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +107,7 @@ def start_run(request: RunRequest, watcher: Watcher) -> RunOutcome:
             keep_set(ready.store, keys, held.folder.eval_set, held.folder.path)
             _sweep_before(ready, watcher)
             waiting = [WaitingUnit(unit) for unit in plan.units]
-            return _carry_out(ready, plan, held, waiting, Tally(), watcher)
+            return _carry_out(ready, plan, held, waiting=waiting, tally=Tally(), watcher=watcher)
 
 
 def resume_run(name: str, request: RunRequest, watcher: Watcher) -> RunOutcome:
@@ -171,7 +148,7 @@ def resume_run(name: str, request: RunRequest, watcher: Watcher) -> RunOutcome:
             remove_tree(held.folder.eval_set)
             copy_set(set_dir, held.folder.eval_set, run.store.url)
             tally, waiting = _what_is_left(run, plan)
-            return _carry_out(ready, plan, held, waiting, tally, watcher)
+            return _carry_out(ready, plan, held, waiting=waiting, tally=tally, watcher=watcher)
 
 
 def sweep_all(urls: Sequence[str]) -> SweepResult:
@@ -193,6 +170,7 @@ def _carry_out(
     ready: Ready,
     plan: RunPlan,
     held: HeldRun,
+    *,
     waiting: list[WaitingUnit],
     tally: Tally,
     watcher: Watcher,

@@ -15,7 +15,7 @@ from proctor_grader.model.unit import Stage, branch_name
 from proctor_grader.pod.grade import GradeJob, grade_unit, store_result
 from proctor_grader.store.layout import RunKeys
 from proctor_grader.warehouse.base import Mark
-from proctor_operator.local.agent import run_agent
+from proctor_operator.local.agentrun import run_agent
 from proctor_operator.local.finish import RunFacts, finish_run
 from proctor_operator.local.outcome import StageOutcome
 from proctor_operator.local.prepare import Prepared, prepare_run
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from proctor_grader.model.task import Task
     from proctor_grader.model.unit import Unit
     from proctor_grader.warehouse.base import BranchAdapter, Warehouse
-    from proctor_operator.local.preflight import Ready
+    from proctor_operator.local.ready import Ready
     from proctor_operator.local.runplan import RunPlan
-    from proctor_operator.local.session import Watcher
     from proctor_operator.local.state import RunFolder
+    from proctor_operator.local.watcher import Watcher
     from proctor_operator.plan.decision import RecordResult, RunVerdict
     from proctor_operator.sandbox.base import Stop
 
@@ -184,7 +184,7 @@ class LocalStages:
         return outcome
 
     def _agent(self, work: AttemptWork, stop: Stop) -> StageOutcome:
-        ran = run_agent(self._ready, self._plan, self._prepared, self._task(work), work, stop)
+        ran = run_agent(self._ready, self._plan, self._prepared, self._task(work), work, stop=stop)
         work.evidence = ran.evidence
         work.records[Stage.AGENT.value] = ran.record
         if ran.evidence.end.start_error:

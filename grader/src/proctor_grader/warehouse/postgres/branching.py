@@ -128,7 +128,7 @@ class PostgresAdapter:
             self._clear(session, name)
             try:
                 roles = make_branch_roles(session, name, mark, passwords, has_units=has_units)
-            except errors.DuplicateObject as error:
+            except (errors.DuplicateObject, errors.UniqueViolation) as error:
                 raise _being_made(name) from error
             try:
                 notes = self._build(session, name, roles, has_units=has_units)

@@ -31,11 +31,11 @@ _SHOWN = 5
 # never copied: one would make the branch read-only, the others change who a session is
 _LEFT_OUT = {"default_transaction_read_only", "role", "session_authorization"}
 
+# an autovacuum worker has no user, and is in nobody's way: cloning and dropping end it
 _USERS = """
-SELECT coalesce(usename, backend_type),
-       coalesce(nullif(application_name, ''), '') AS application, pid::text
+SELECT coalesce(usename, 'unknown'), coalesce(application_name, ''), pid::text
 FROM pg_stat_activity
-WHERE datname = %(base)s AND backend_type <> 'autovacuum worker' AND pid <> pg_backend_pid()
+WHERE datname = %(base)s AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
 UNION ALL
 SELECT owner, 'prepared transaction ' || quote_literal(gid), ''
 FROM pg_prepared_xacts WHERE database = %(base)s
