@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import stat
+import threading
 import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
@@ -28,7 +29,7 @@ _FOLDER = _ROOT | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DRAFT = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DRAFTS = (TEMPORARY,)
-_TRIES = 10
+_TRIES = 100
 _ABANDONED_SECONDS = 60.0
 _ABANDONED_UNLOCKABLE_SECONDS = 86_400.0
 
@@ -51,6 +52,8 @@ class Tree:
         # Folders in which this process made a folder that is not on disk for certain. Only single
         # set operations, so no lock; a durable write takes those above its file out again.
         self._unsynced: set[tuple[str, ...]] = set()
+        # Held by who removes empty folders, and by who lost one while putting a file into it.
+        self._pruning = threading.Lock()
 
     @contextlib.contextmanager
     def folder(self, names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
@@ -172,10 +175,36 @@ class Tree:
         """
         with self.folder(names[:-1]) as folder, contextlib.suppress(IsADirectoryError):
             os.unlink(names[-1], dir_fd=folder)
-        with contextlib.suppress(OSError):  # ENOTEMPTY is the usual end
+        with self._pruning, contextlib.suppress(OSError):  # ENOTEMPTY is the usual end
             for depth in reversed(range(len(names) - 1)):
                 with self.folder(names[:depth]) as folder:
                     os.rmdir(names[depth], dir_fd=folder)
+
+    def _put(self, draft: Draft, names: tuple[str, ...], new: bool, durable: bool) -> None:
+        with self.folder(names[:-1], make=True) as folder:
+            if new:
+                os.link(
+                    draft.name,
+                    names[-1],
+                    src_dir_fd=draft.folder,
+                    dst_dir_fd=folder,
+                    follow_symlinks=False,
+                )
+            else:
+                os.rename(draft.name, names[-1], src_dir_fd=draft.folder, dst_dir_fd=folder)
+            if durable:
+                os.fsync(folder)
+
+    def _put_again(self, draft: Draft, names: tuple[str, ...], new: bool, durable: bool) -> None:
+        with self._pruning:
+            for tries_left in reversed(range(_TRIES)):  # other processes prune too
+                try:
+                    self._put(draft, names, new, durable)
+                except FileNotFoundError:
+                    if not tries_left:
+                        raise
+                else:
+                    return
 
     def _below(self, handle: int, above: tuple[str, ...], name: str, make: bool) -> int:
         try:

@@ -28,11 +28,14 @@ def diff(
     before, after = find_run(run_a, store), find_run(run_b, store)
     records = before.finished(), after.finished()
     found = diff_runs(before.results(), after.results())
+    conditions = conditions_changed(*records)
     if output is Output.JSON:
-        render.print_json({"a": before.id, "b": after.id, **found.to_json()})
+        render.print_json(
+            {"a": before.id, "b": after.id, "conditions": list(conditions), **found.to_json()}
+        )
         return
     out = render.console()
-    for note in conditions_changed(*records):
+    for note in conditions:
         render.error_console().print(f"note: {note}", markup=False)
     changed = [task for task in found.tasks if task.change is not Change.SAME]
     if changed:

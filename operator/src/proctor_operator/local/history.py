@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor_grader.errors import NotStored, UserError
+from proctor_grader.errors import NotStored, RunError, UserError
 from proctor_grader.jsontext import load_json
 from proctor_grader.model.result import UnitResult
 from proctor_grader.model.run import RunRecord
@@ -33,11 +34,17 @@ class StoredRun:
     keys: RunKeys
 
     def record(self) -> RunRecord | None:
-        """Return what came of it; None while it has not finished."""
+        """Return what came of it; None while it has not finished.
+
+        Raises:
+            RunError: the document is damaged.
+        """
         try:
-            return RunRecord.from_json(load_json(self.store.get(self.keys.run)))
+            data = self.store.get(self.keys.run)
         except NotStored:
             return None
+        with _reading(self.keys.run):
+            return RunRecord.from_json(load_json(data))
 
     def finished(self) -> RunRecord:
         """Return what came of it.
@@ -48,14 +55,37 @@ class StoredRun:
         record = self.record()
         if record is None:
             raise UserError(
-                "has not finished", where=self.id, remedy=f"proctor run --resume {self.id}"
+                "has not finished",
+                where=self.id,
+                remedy=f"proctor run --resume {self.id} --store {self.store.url}",
             )
         return record
 
     def results(self) -> Iterator[UnitResult]:
-        """Yield the results in force, in the order of the plan; streamed."""
-        for line in self.store.get(self.keys.output("results.jsonl")).splitlines():
-            yield UnitResult.from_json(load_json(line))
+        """Yield the results in force, in the order of the plan; streamed.
+
+        Raises:
+            RunError: the document is damaged.
+        """
+        key = self.keys.output("results.jsonl")
+        for line in self.store.get(key).splitlines():
+            with _reading(key):
+                result = UnitResult.from_json(load_json(line))
+            yield result
+
+
+@contextmanager
+def _reading(key: str) -> Iterator[None]:
+    """Tell of a stored document that is not as it was written."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RunError(
+            f"is damaged ({type(error).__name__}: {error})",
+            where=key,
+            remedy="restore it, or remove the run's folder",
+            reason="DamagedRun",
+        ) from error
 
 
 def run_ids(store: Store) -> list[RunId]:
@@ -91,9 +121,12 @@ def find_run(name: str, store_url: str | None = None) -> StoredRun:
 
 
 def finished_runs(store: Store, set_name: str) -> Iterator[tuple[StoredRun, RunRecord]]:
-    """Yield the finished runs of a set, newest first."""
+    """Yield the finished runs of a set, newest first; a damaged record hides no other run."""
     for run_id in reversed(run_ids(store)):
         run = StoredRun(run_id, store, RunKeys.local(run_id))
-        record = run.record()
+        try:
+            record = run.record()
+        except RunError:
+            continue
         if record is not None and record.set_name == set_name:
             yield run, record

@@ -145,11 +145,12 @@ def _choose(request: RunRequest, eval_set: EvalSet) -> tuple[Task, ...]:
             )
         results = [result for result in last[0].results() if result.outcome.value != "passed"]
         wanted = {result.task for result in results}
-        chosen = tuple(task for task in eval_set.tasks if task.id in wanted)
+        every = choose_tasks(eval_set, (), request.options.exclude, store_url=request.store_url)
+        chosen = tuple(task for task in every if task.id in wanted)
         if not chosen:
-            raise UserError(
-                f"everything passed in {last[0].id}: nothing left to run", where="--failed"
-            )
+            told = f"what did not pass in {last[0].id} is gone or excluded"
+            told = told if wanted else f"everything passed in {last[0].id}"
+            raise UserError(f"{told}: nothing left to run", where="--failed")
         return chosen
     return choose_tasks(eval_set, select, request.options.exclude, store_url=request.store_url)
 
@@ -160,7 +161,7 @@ def _check_privileges(adapter: BranchAdapter) -> tuple[str, ...]:
     fatal = [shortfall for shortfall in missing if shortfall.fatal]
     if fatal:
         raise RunError(
-            "; ".join(f"{one.message}: {one.remedy}" for one in fatal),
+            "\n  ".join(f"{one.message}: {one.remedy}" for one in fatal),
             where=adapter.location,
             reason="MissingPrivileges",
         )

@@ -75,7 +75,7 @@ def drop_branches(adapter: BranchAdapter, run_id: str, result: SweepResult) -> b
     try:
         records = [record for record in adapter.list_marked() if record.mark.run == run_id]
     except ProctorError as error:
-        result.problems.append(f"{adapter.location}: {error}")
+        _note(adapter, error, result)
         return False
     dropped = [_drop(adapter, record.name, record.busy, result) for record in records]
     return all(dropped)
@@ -90,7 +90,8 @@ def _drop_expired(
     for adapter in adapters:
         try:
             records = adapter.list_marked()
-        except ProctorError:
+        except ProctorError as error:
+            _note(adapter, error, result)
             continue
         for record in records:
             if record.mark.run not in alive or record.mark.expires < now:
@@ -108,3 +109,10 @@ def _drop(adapter: BranchAdapter, name: str, busy: bool, result: SweepResult) ->
         return False
     result.dropped.append(f"{adapter.location}: {name}")
     return True
+
+
+def _note(adapter: BranchAdapter, error: ProctorError, result: SweepResult) -> None:
+    """Tell once that a place could not be looked at."""
+    told = str(error) if error.where == adapter.location else f"{adapter.location}: {error}"
+    if told not in result.problems:
+        result.problems.append(told)

@@ -47,6 +47,7 @@ _REFUSED = {
     "does not support SSL": "use another sslmode",
     "does not exist": "check database and user",
 }
+_NOT_FOUND = ("Connection refused", "failed to resolve", "timeout expired", "No route to host")
 
 
 def connect_fault(error: psycopg.Error, *, where: str, secrets: Iterable[str]) -> ProctorError:
@@ -55,7 +56,9 @@ def connect_fault(error: psycopg.Error, *, where: str, secrets: Iterable[str]) -
     for words, remedy in _REFUSED.items():
         if words in message:
             return UserError(message, where=where, remedy=remedy, reason="WarehouseRefused")
-    return WarehouseError(message, where=where)
+    is_away = any(words in message for words in _NOT_FOUND)
+    remedy = "check host and port, and that the server is up" if is_away else ""
+    return WarehouseError(message, where=where, remedy=remedy)
 
 
 def admin_fault(error: psycopg.Error, *, where: str) -> ProctorError:
