@@ -222,6 +222,19 @@ def test_a_program_out_of_sight_is_told_with_the_remedy(confined: Unit, tmp_path
     assert confined.said() == "hello\n"
 
 
+@pytest.mark.parametrize("program", ["/bin/true", "/usr/bin/true", "true"])
+def test_programs_of_the_system_are_found_by_every_name(confined: Unit, program: str) -> None:
+    assert confined.run(program).is_normal
+
+
+def test_a_unit_may_lie_in_the_hosts_shared_memory(bwrap: Sandbox) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        unit = Unit.make(bwrap, Path(folder, "unit"))
+
+        assert unit.shell("echo x > file").is_normal
+        assert (unit.work / "file").exists()
+
+
 def test_a_program_out_of_sight_gives_way_to_one_in_sight(confined: Unit, tmp_path: Path) -> None:
     (tmp_path / "true").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "true").chmod(0o755)

@@ -145,25 +145,10 @@ class Tree:
         draft.file.flush()
         if durable:
             os.fsync(draft.file.fileno())
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                with self.folder(names[:-1], make=True) as folder:
-                    if new:
-                        os.link(
-                            draft.name,
-                            names[-1],
-                            src_dir_fd=draft.folder,
-                            dst_dir_fd=folder,
-                            follow_symlinks=False,
-                        )
-                    else:
-                        os.rename(draft.name, names[-1], src_dir_fd=draft.folder, dst_dir_fd=folder)
-                    if durable:
-                        os.fsync(folder)
-                break
-            except FileNotFoundError:  # a delete removed the empty folder under our hands
-                if not tries_left:
-                    raise
+        try:
+            self._put(draft, names, new, durable)
+        except FileNotFoundError:  # a delete removed the empty folder under our hands
+            self._put_again(draft, names, new, durable)
         if durable:
             self._sync_above(names[:-1])
 
@@ -235,7 +220,8 @@ class Tree:
             above = names[:depth]
             if above in self._unsynced:
                 self._unsynced.discard(above)
-                with self.folder(above) as folder:
+                # One that is gone by now held nothing any more, our file included.
+                with contextlib.suppress(FileNotFoundError), self.folder(above) as folder:
                     os.fsync(folder)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from proctor_operator.sandbox.base import View
 
+_SHM = "/dev/shm"  # noqa: S108 - inside, where it is the process's own
 _SHM_BYTES = 256 * 1024 * 1024
 _LINKED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC_FOLDERS = (
@@ -95,11 +96,10 @@ def mount_options(mounts: Iterable[Mount]) -> Iterator[str]:
 
 
 def sealing_options(mounts: Iterable[Mount]) -> Iterator[str]:
-    """Options that come last: what lives in memory can't be written, or only so much of it."""
+    """Options that come last: nothing that lives in memory can be written any more."""
     for path, sight in mounts:
         if sight is Sight.HIDE and os.path.isdir(path):
             yield from ("--remount-ro", path)
-    yield from ("--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108 - inside
     yield from ("--remount-ro", "/dev", "--remount-ro", "/etc", "--remount-ro", "/")
 
 
@@ -132,7 +132,7 @@ def system_options(etc: Path) -> Iterator[str]:
     yield from ("--proc", "/proc")
     for path in _writable_by_root():
         yield from ("--ro-bind", path, path)
-    yield from ("--dev", "/dev")
+    yield from ("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", _SHM)
 
 
 def fill_etc(etc: Path) -> None:
