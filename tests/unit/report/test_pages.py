@@ -28,7 +28,9 @@ from tests.make.report import (
     COVERAGE,
     HISTORY,
     NOTICES,
+    TRANSCRIPT,
     ReportedRun,
+    json_lines,
     make_record,
     make_result,
     make_task,
@@ -236,6 +238,29 @@ class TestUnitPage:
         run.add(make_task("t"), make_result("t"))
         run.tasks.clear()
         assert "It is <mark" in page_of(run.write(), "t")
+
+    def test_a_stream_on_standard_output_is_the_transcript(self, tmp_path: Path) -> None:
+        run = ReportedRun(tmp_path)
+        run.add(make_task("t"), make_result("t"), {"stdout.log": json_lines(TRANSCRIPT)})
+        text = page_of(run.write(), "t")
+        assert "(agent/stdout.log)" in text
+        assert "8 steps" in text
+
+    def test_a_long_transcript_shows_its_two_ends(self, tmp_path: Path) -> None:
+        run = ReportedRun(tmp_path)
+        lines = [{"role": "user", "content": f"step {n} " + "x" * 500} for n in range(3_000)]
+        run.add(make_task("t"), make_result("t"), {"transcript.jsonl": json_lines(lines)})
+        text = page_of(run.write(), "t")
+        assert "step 0 x" in text
+        assert "step 2999 x" in text
+        assert "step 1500 x" not in text
+        assert re.search(r'<li class="gap">[\d.]+ [KM]iB left out</li>', text)
+
+    def test_without_evidence_the_question_is_the_tasks(self, tmp_path: Path) -> None:
+        run = ReportedRun(tmp_path)
+        run.tasks[TaskId("t")] = make_task("t", prompt="How many orders?")
+        run.results.append(make_result("t"))
+        assert "How many orders?" in page_of(run.write(), "t")
 
     def test_pages_lead_to_their_neighbours(self, tmp_path: Path) -> None:
         run = ReportedRun(tmp_path)

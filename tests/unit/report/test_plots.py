@@ -95,6 +95,12 @@ def test_history_ends_with_this_run_and_shows_what_was_asked() -> None:
     assert_drawn_in_variables(plot)
 
 
+def test_without_a_minimum_no_line_is_drawn_for_it() -> None:
+    plot = plots_of([make_result("t")], HISTORY, gates=())["plot-history"]
+    assert "Dashed" not in plot.description
+    assert "stroke-dasharray" not in plot.svg
+
+
 def test_variants_of_earlier_runs_keep_their_lines() -> None:
     points = [
         HistoryPoint(RunId("r1"), "2026-11-01T00:00:00Z", {"old": Decimal(10)}),

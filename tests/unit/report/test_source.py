@@ -130,6 +130,14 @@ class TestCaptures:
         assert good is not None
         assert good.total == 1
 
+    def test_a_huge_capture_is_not_fetched(self, store: MemoryStore) -> None:
+        store.put(ATTEMPT.capture("huge.duckdb"), bytes(64 * 1024 * 1024 + 1))
+        with StoreEvidence(store, KEYS) as evidence:
+            rows = evidence.open(UNIT, 2).capture_rows("huge", 2)
+        assert rows is not None
+        assert "too large" in rows.note
+        assert all(call.operation != "get_file" for call in store.calls)
+
     def test_a_capture_cannot_reach_other_files(self, store: MemoryStore, tmp_path: Path) -> None:
         secret = tmp_path / "secret.csv"
         secret.write_text("a\nsecret\n")

@@ -85,12 +85,17 @@ def test_other_shapes_are_shown_too(document: Any, expected: Entry) -> None:
         pytest.param("[" * 100_000, id="nested-too-deep"),
         pytest.param('{"n": 1e999999999999999999999}', id="a-number-beyond-all-bounds"),
         pytest.param('"only a text"', id="no-object"),
+        pytest.param("null", id="null"),
     ],
 )
 def test_a_line_that_is_no_step_is_shown_as_it_is(line: str) -> None:
     (entry,) = parse_transcript(line + "\n\n")
     assert entry.kind == "raw"
     assert entry.text.rstrip("…") == line[:TEXT_SHOWN].rstrip("…")[: len(entry.text.rstrip("…"))]
+
+
+def test_numbers_that_json_does_not_have_do_no_harm() -> None:
+    assert list(parse_transcript('{"n": NaN}')) == [Entry("raw", "", "…")]
 
 
 def test_lines_end_at_line_feeds_only() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -266,13 +266,8 @@ def _points(
 
 
 def _least_accuracy(record: RunRecord) -> Decimal | None:
-    for gate in record.gates:
-        if gate.want.startswith(">= ") and gate.name == "minAccuracy":
-            try:
-                return Decimal(gate.want.removeprefix(">= "))
-            except InvalidOperation:
-                return None
-    return None
+    wanted = (gate.want for gate in record.gates if gate.name == "minAccuracy")
+    return next((Decimal(want.removeprefix(">= ")) for want in wanted), None)
 
 
 def _percent(value: Decimal | None) -> str:

@@ -33,7 +33,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -214,12 +214,6 @@ class CaptureReader:
         self._folder = TemporaryDirectory(prefix="proctor-captures-")
         self._lock = threading.Lock()
         self._database: duckdb.DuckDBPyConnection | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def read(self, fetch: Callable[[Path], None], limit: int, cut_at: int = 200) -> CaptureRows:
         """Return the first rows of the capture that `fetch` writes to the path it is given.

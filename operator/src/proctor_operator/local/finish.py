@@ -88,7 +88,7 @@ def finish_run(
                 lines.write(dump_bytes(_line(store, keys, result)))
         record = _record(store, plan, facts, verdict, tally=tally, executed=executed)
         _write_outputs(out, store, keys, record, facts)
-    store.put(keys.run, dump_bytes(record.to_json(), indent=2))
+    store.put(keys.run, dump_bytes(record.to_json(), indent=2), durable=True)
     return record
 
 

@@ -110,6 +110,7 @@ def _lay_out_project(ready: Ready, keys: RunKeys, folder: Path) -> Path:
 
 
 def _keep_project(store: Store, keys: RunKeys, project: Path, archive: Path) -> None:
-    pack_tree(project, archive)
-    store.put_file(keys.project, archive)
+    """Store the project for a resumed run; one with links is fetched again instead."""
+    if pack_tree(project, archive, hard_links=True).is_complete:
+        store.put_file(keys.project, archive)
     archive.unlink()

@@ -42,9 +42,20 @@ def copy_set(source: Path, target: Path, store_url: str) -> None:
 
 
 def keep_set(store: Store, keys: RunKeys, folder: Path, scratch: Path) -> None:
-    """Store a set's copy beside its run, so that the run can be resumed and graded again."""
+    """Store a set's copy beside its run, so that the run can be resumed and graded again.
+
+    Raises:
+        UserError: the set is too large to be kept.
+    """
     archive = scratch / "set.tar.gz"
-    pack_tree(folder, archive)
+    packed = pack_tree(folder, archive, hard_links=True)
+    if packed.truncated:
+        raise UserError(
+            f"the set is too large to be kept with a run (beyond {packed.files} files of "
+            f"{packed.bytes} bytes)",
+            where=str(folder),
+            remedy="move what tasks and scripts do not need out of its folder",
+        )
     store.put_file(keys.eval_set, archive)
     archive.unlink()
 
