@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 class PostgresEngine(Engine):
     default_schema = "public"
+
     def __init__(self, base: PostgresBase) -> None:
         self._base = base
         self.types = {

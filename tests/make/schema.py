@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 from referencing import Registry, Resource
 
 FOLDER = Path(__file__).parents[2] / "docs" / "schemas"

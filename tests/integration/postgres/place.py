@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from proctor_grader.warehouse.base import AdapterOptions, Branch, Mark
+from proctor_grader.warehouse.base import AdapterOptions, Branch, Mark, Warehouse
 from proctor_grader.warehouse.postgres import execute, open_adapter
 
 if TYPE_CHECKING:
@@ -80,3 +81,18 @@ class Place:
         """First column of a superuser's query."""
         with self.server.connect(database) as session:
             return [row[0] for row in session.execute(query.encode(), values).fetchall()]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A branch that the tests of a module share; each leaves it as it was."""
+
+    place: Place
+    branch: Branch
+
+    @contextmanager
+    def reading(self, *statements: str) -> Iterator[Warehouse]:
+        """The grader's view after the agent ran statements."""
+        self.place.do(self.branch.agent_dsn, *statements)
+        with self.place.adapter.open_reader(self.branch) as reader:
+            yield reader

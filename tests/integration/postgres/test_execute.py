@@ -7,7 +7,7 @@ import pytest
 from proctor_grader.errors import WarehouseError
 from proctor_grader.warehouse.base import StatementResult
 from proctor_grader.warehouse.postgres import execute
-from tests.integration.postgres.place import Place
+from tests.integration.postgres.place import Place, Standing
 
 
 def test_results_of_every_kind_of_statement(place: Place) -> None:
@@ -60,15 +60,13 @@ def test_results_of_every_kind_of_statement(place: Place) -> None:
     ],
 )
 def test_a_failed_statement_leaves_the_session_usable(
-    place: Place, statement: str, error: str
+    standing: Standing, statement: str, error: str
 ) -> None:
-    branch = place.create()
-    dsn = branch.agent_dsn
-    _, failed, after = execute(dsn, ["CREATE TABLE t (a integer)", statement, "SELECT 1 AS one"])
+    made = "CREATE TEMP TABLE t (a integer)"
+    _, failed, after = execute(standing.branch.agent_dsn, [made, statement, "SELECT 1 AS one"])
     assert error in failed.error
     assert not error or failed.rows == ()
     assert after == StatementResult(("one",), (("1",),), 1)
-    place.adapter.drop(place.name)
 
 
 def test_statements_share_a_session_and_are_committed_one_by_one(place: Place) -> None:
@@ -98,7 +96,7 @@ def test_a_caller_that_stops_asking_stops_the_rest(place: Place) -> None:
     place.adapter.drop(place.name)
 
 
-def test_million_rows_are_counted_and_not_held(place: Place) -> None:
+def test_very_many_rows_are_counted_and_not_held(place: Place) -> None:
     branch = place.create()
     (result,) = execute(
         branch.agent_dsn, ["SELECT repeat('x', 50) FROM generate_series(1, 300000)"]

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import pytest
 
 from proctor_grader.errors import BranchNotIsolated
+from tests.conftest import SESSION, needed
 from tests.integration.postgres.place import Place
+from tests.services.part import POSTGRES
+from tests.services.postgres import PostgresProcess, PostgresServer
+
+
+@pytest.fixture(scope="module")
+def stock_server(pytestconfig: pytest.Config) -> Iterator[PostgresServer]:
+    """A server of this module alone: with an open base on it no test's branch is isolated."""
+    needed(POSTGRES)
+    process = PostgresProcess(pytestconfig.stash[SESSION].private_folder())
+    process.start()
+    yield process.server
+    process.remove()
 
 
 @pytest.fixture
-def open_place(private_place: Callable[..., Place]) -> Place:
-    """A stock server: PUBLIC may connect to every database, the base too."""
-    return private_place(closed_to_public=False)
+def open_place(stock_server: PostgresServer) -> Iterator[Place]:
+    """A base as it comes: PUBLIC may connect to it."""
+    base = stock_server.make_base(closed_to_public=False)
+    yield Place(base)
+    stock_server.drop_base(base)
 
 
 def run(place: Place, remedy: str) -> None:
@@ -64,6 +79,8 @@ def test_each_database_in_reach_is_named_with_statements_that_keep_the_admin_in(
     run(place, caught.value.remedy)
     place.create()
     place.adapter.drop(place.name)
+    undo = 'DROP DATABASE "Sales ""EU"""; DROP TABLE people_work_here;'
+    run(place, f"{undo} GRANT CONNECT ON DATABASE postgres TO PUBLIC")
 
 
 def test_warn_makes_the_branch_and_notes_it(open_place: Place) -> None:
@@ -89,6 +106,7 @@ def test_maintenance_database_in_which_everybody_may_create_is_not_tolerated(
         session.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
     with pytest.raises(BranchNotIsolated, match="could also connect to 'postgres'"):
         place.create()
+    run(place, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 
 
 def test_base_that_is_the_maintenance_database_is_not_tolerated(open_place: Place) -> None:

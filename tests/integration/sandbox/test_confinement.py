@@ -172,11 +172,11 @@ def test_hidden_folders_and_files_are_empty_below_readable_ones(
     (hidden / "eval.json").write_text("42")
     (shown / "gold.csv").write_text("43")
     (shown / "tool.txt").write_text("tool")
-    (tmp_path / "alias").symlink_to(hidden)
+    (shown / "alias").symlink_to(hidden)
     confined.view = replace(
         confined.view,
         readable=(*confined.view.readable, shown),
-        hidden=(tmp_path / "alias", shown / "gold.csv", tmp_path / "missing"),
+        hidden=(shown / "alias", shown / "gold.csv", tmp_path / "missing"),
     )
 
     confined.shell(

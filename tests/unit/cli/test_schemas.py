@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # has no stubs
 
 from proctor_grader.gates import GateSpec
 from proctor_grader.jsontext import dump_json

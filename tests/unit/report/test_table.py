@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,9 @@ def written(tmp_path: Path, *results: UnitResult, **tasks: Any) -> list[dict[str
     write_results_parquet(iter(results), path, record=make_record(results), tasks=known)
     with duckdb.connect(":memory:") as database:
         database.execute("SET TimeZone = 'UTC'")
-        cursor = database.execute("SELECT * FROM read_parquet(?)", [str(path)])
+        moments = "started_at::VARCHAR AS started_at, ended_at::VARCHAR AS ended_at"
+        sql = f"SELECT * REPLACE ({moments}) FROM read_parquet(?)"
+        cursor = database.execute(sql, [str(path)])
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -78,7 +79,10 @@ def test_a_row_holds_a_result_with_its_task(tmp_path: Path) -> None:
     assert (row["reason"], row["message"], row["answer"]) == (None, None, answer)
     assert (row["checks_total"], row["checks_passed"]) == (2, 1)
     assert json.loads(row["checks"])[0]["closest"]["text"] == "101"
-    assert row["started_at"].astimezone(UTC) == datetime(2026, 11, 30, 9, tzinfo=UTC)
+    assert (row["started_at"], row["ended_at"]) == (
+        "2026-11-30 09:00:00+00",
+        "2026-11-30 09:00:12.903+00",
+    )
     assert row["seconds"] == pytest.approx(12.714)
     assert row["seconds_agent"] == 12.5
     assert row["seconds_setup"] is None

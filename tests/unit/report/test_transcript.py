@@ -94,8 +94,10 @@ def test_a_line_that_is_no_step_is_shown_as_it_is(line: str) -> None:
     assert entry.text.rstrip("…") == line[:TEXT_SHOWN].rstrip("…")[: len(entry.text.rstrip("…"))]
 
 
-def test_numbers_that_json_does_not_have_do_no_harm() -> None:
-    assert list(parse_transcript('{"n": NaN}')) == [Entry("raw", "", "…")]
+@pytest.mark.parametrize("depth", [100, 600, 950, 1_200, 8_000, 60_000])
+def test_no_depth_of_nesting_does_harm(depth: int) -> None:
+    (entry,) = parse_transcript('{"a": ' + "[" * depth + "]" * depth + "}")
+    assert entry.text
 
 
 def test_lines_end_at_line_feeds_only() -> None:

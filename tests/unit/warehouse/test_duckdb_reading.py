@@ -270,6 +270,7 @@ def test_ctrl_c_ends_a_query_and_is_nobodys_fault() -> None:
         "import duckdb, os, signal, threading\n"
         "from proctor_grader.warehouse.base import Relation, RelationKind\n"
         "from proctor_grader.warehouse.duckdb import DuckDBWarehouse\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "connection = duckdb.connect()\n"
         "connection.execute('CREATE VIEW v AS SELECT count(*) AS a FROM range(10000000000000)')\n"
         "threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"

@@ -152,5 +152,5 @@ def _text(value: Any) -> str:
             return excerpt(only, TEXT_SHOWN)
     try:
         return excerpt(dump_json(value, indent=2), TEXT_SHOWN)
-    except (ValueError, RecursionError):
+    except RecursionError:  # from Python 3.12 on, reading goes deeper than writing
         return "…"

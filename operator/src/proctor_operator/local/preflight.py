@@ -8,10 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proctor_grader.agents.base import AgentKind
 from proctor_grader.errors import RunError, UserError
+from proctor_grader.model.process import Command, View
+from proctor_grader.pod.prepare import Layout, base_environment
 from proctor_grader.store.table import open_store
 from proctor_grader.warehouse.table import open_adapter
 from proctor_operator.local.agent import open_agent
@@ -25,12 +30,13 @@ from proctor_operator.sandbox import choose_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from proctor_grader.model.task import EvalSet, Task
     from proctor_grader.model.unit import Unit
     from proctor_grader.warehouse.base import BranchAdapter
+    from proctor_operator.local.agent import LocalAgent
     from proctor_operator.local.request import RunRequest
+    from proctor_operator.sandbox.base import Sandbox
 
 
 @contextlib.contextmanager
@@ -83,6 +89,7 @@ def open_parts(
     with contextlib.ExitStack() as stack:
         sandbox, notices = choose_sandbox(options.sandbox, network=options.network == "host")
         stack.callback(sandbox.close)
+        _check_command(agent, sandbox)
         adapter: BranchAdapter | None = None
         if request.warehouse_url:
             adapter = open_adapter(request.warehouse_url, adapter_options(state, options.isolation))
@@ -124,6 +131,30 @@ def commit_of(directory: Path) -> str:
     if git("status", "--porcelain", "--", ".") != "":
         return ""
     return git("rev-parse", "HEAD") or ""
+
+
+def _check_command(agent: LocalAgent, sandbox: Sandbox) -> None:
+    """Refuse a command that no unit could start; one in the project tree is not there yet."""
+    if agent.spec.kind is not AgentKind.COMMAND:
+        return
+    argv = agent.spec.argv
+    if "/" in argv[0] and not argv[0].startswith("/"):
+        return
+    nowhere = Path(tempfile.gettempdir())
+    layout = Layout(nowhere / "unit")
+    command = Command(
+        argv=argv,
+        env=base_environment(layout, agent.search_paths) | agent.extra_env,
+        cwd=nowhere,
+        stdout=layout.logs,
+        stderr=None,
+        timeout_seconds=0,
+        grace_seconds=0,
+        max_output_bytes=0,
+    )
+    refusal = sandbox.refusal(command, View(writable=(), readable=agent.readable, tmp=layout.tmp))
+    if refusal:
+        raise UserError(refusal, where="--agent")
 
 
 def _choose(request: RunRequest, eval_set: EvalSet) -> tuple[Task, ...]:

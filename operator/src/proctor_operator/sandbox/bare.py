@@ -12,7 +12,12 @@ from proctor_operator.sandbox.base import StopLevel
 from proctor_operator.sandbox.bound import find_process_bound
 from proctor_operator.sandbox.lineage import Lineage
 from proctor_operator.sandbox.process import Ending, Watch
-from proctor_operator.sandbox.program import NotStartableError, find_program, start_problem
+from proctor_operator.sandbox.program import (
+    NotStartableError,
+    find_program,
+    refusal_of,
+    start_problem,
+)
 from proctor_operator.sandbox.recording import Recording
 
 if TYPE_CHECKING:
@@ -59,6 +64,11 @@ class BareSandbox:
                 exit_code=code if code >= 0 else None,
                 signal=-code if code < 0 else None,
             )
+
+    def refusal(self, command: Command, view: View) -> str:
+        """Why a command could not be started."""
+        del view  # nothing is hidden
+        return refusal_of(command)
 
     def close(self) -> None:
         """End everything that is left."""

@@ -81,6 +81,10 @@ class Sandbox(Protocol):
         """
         ...
 
+    def refusal(self, command: Command, view: View) -> str:
+        """Why a command could not be started, for people; empty when it could. Starts nothing."""
+        ...
+
     def close(self) -> None:
         """End everything that is left and remove what the sandbox made for itself; idempotent."""
         ...

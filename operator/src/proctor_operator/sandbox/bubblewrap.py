@@ -30,11 +30,16 @@ from proctor_operator.sandbox.mounts import (
     system_options,
 )
 from proctor_operator.sandbox.process import Ending, Watch
-from proctor_operator.sandbox.program import NotStartableError, find_program, start_problem
+from proctor_operator.sandbox.program import (
+    NotStartableError,
+    find_program,
+    refusal_of,
+    start_problem,
+)
 from proctor_operator.sandbox.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from proctor_operator.sandbox.base import Command, ProcessEnd, Stop, View
 
@@ -90,6 +95,10 @@ class BubblewrapSandbox:
                 recording.drain()
             return _end(recording, child, ending)
 
+    def refusal(self, command: Command, view: View) -> str:
+        """Why a command could not be started."""
+        return refusal_of(command, self._sees(plan_mounts(view, self._system)))
+
     def close(self) -> None:
         """End everything that is left."""
         self._lineage.close()
@@ -99,8 +108,7 @@ class BubblewrapSandbox:
 
     def _start(self, command: Command, view: View, recording: Recording) -> ConfinedChild:
         mounts = plan_mounts(view, self._system)
-        visible = (*self._system, *linked_folders(), *mounts)
-        program = find_program(command, lambda path: sight_of(path, visible) is not Sight.HIDE)
+        program = find_program(command, self._sees(mounts))
         tag = self._lineage.new_tag()
         options = _options_file(self._options(command, view, mounts))
         status, status_writer = os.pipe()
@@ -131,6 +139,10 @@ class BubblewrapSandbox:
                 os.close(descriptor)
         bounded = None if hold is None or self._bound is None else (hold, self._bound)
         return ConfinedChild(process, status, bounded, self._lineage, tag)
+
+    def _sees(self, mounts: Sequence[Mount]) -> Callable[[str], bool]:
+        visible = (*self._system, *linked_folders(), *mounts)
+        return lambda path: sight_of(path, visible) is not Sight.HIDE
 
     def _options(self, command: Command, view: View, mounts: Sequence[Mount]) -> bytes:
         own = [

@@ -58,13 +58,15 @@ def plan_mounts(view: View, system: Iterable[Mount]) -> list[Mount]:
     Returns:
         Parents before what lies in them.
     """
+    mounts = list(system)
     wanted: list[Mount] = [(str(path), Sight.READ) for path in view.readable]
-    wanted += [(hidden, Sight.HIDE) for path in view.hidden for hidden in _spellings(path)]
+    if view.hidden:
+        shown = [path for path, _ in (*mounts, *wanted)]
+        wanted += [(path, Sight.HIDE) for path in _places_of(view.hidden, shown)]
     wanted += [(str(path), Sight.WRITE) for path in view.writable]
     if view.branch is not None:
         wanted.append((str(view.branch), Sight.WRITE))
     wanted.sort(key=lambda mount: mount[0].split("/"))  # stable: of one path the last one counts
-    mounts = list(system)
     planned = []
     for path, sight in wanted:
         if sight is not sight_of(path, mounts):
@@ -175,5 +177,11 @@ def _is_link(name: str) -> bool:
     return os.path.islink(f"/{name}")
 
 
-def _spellings(path: Path) -> set[str]:
-    return {str(path), os.path.realpath(path)}
+def _places_of(hidden: Iterable[Path], shown: Iterable[str]) -> Iterator[str]:
+    """Where hidden things would appear inside: each shown path is a mount of what it leads to."""
+    sources = [(path, os.path.realpath(path)) for path in shown]
+    for thing in hidden:
+        real = os.path.realpath(thing)
+        for path, source in sources:
+            if real == source or real.startswith(f"{source}/"):
+                yield path + real[len(source) :]

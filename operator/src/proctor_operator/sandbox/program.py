@@ -15,6 +15,15 @@ class NotStartableError(Exception):
     """A command that can't be started; the text says why, for people."""
 
 
+def refusal_of(command: Command, can_see: Callable[[str], bool] = lambda path: True) -> str:
+    """Say why a command can't be started; empty when nothing stands in its way."""
+    try:
+        find_program(command, can_see)
+    except NotStartableError as error:
+        return str(error)
+    return ""
+
+
 def find_program(command: Command, can_see: Callable[[str], bool] = lambda path: True) -> str:
     """Return the absolute path of the command's program.
 
