@@ -289,9 +289,9 @@ TEXT = (
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(rows=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=60))
+@given(rows=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=120))
 def test_any_text_survives_the_capture(
     standing: Standing,
     tmp_path_factory: pytest.TempPathFactory,

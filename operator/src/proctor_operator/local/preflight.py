@@ -154,7 +154,9 @@ def _check_command(agent: LocalAgent, sandbox: Sandbox) -> None:
     )
     refusal = sandbox.refusal(command, View(writable=(), readable=agent.readable, tmp=layout.tmp))
     if refusal:
-        raise UserError(refusal, where="--agent")
+        known = "--agent-path" in refusal
+        remedy = "" if known else "check its spelling, or name its folder with --agent-path"
+        raise UserError(refusal, where="--agent", remedy=remedy)
 
 
 def _choose(request: RunRequest, eval_set: EvalSet) -> tuple[Task, ...]:
