@@ -267,10 +267,11 @@ def test_a_query_over_its_time_is_the_branchs_fault_and_the_next_one_runs() -> N
 
 def test_ctrl_c_ends_a_query_and_is_nobodys_fault() -> None:
     program = (
-        "import duckdb, os, signal, threading\n"
+        "import os, signal, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import duckdb\n"
         "from proctor_grader.warehouse.base import Relation, RelationKind\n"
         "from proctor_grader.warehouse.duckdb import DuckDBWarehouse\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "connection = duckdb.connect()\n"
         "connection.execute('CREATE VIEW v AS SELECT count(*) AS a FROM range(10000000000000)')\n"
         "threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"
@@ -281,7 +282,7 @@ def test_ctrl_c_ends_a_query_and_is_nobodys_fault() -> None:
         "    print('stopped')\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert ended.stdout == "stopped\n"
 

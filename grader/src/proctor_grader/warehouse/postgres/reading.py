@@ -24,7 +24,6 @@ from proctor_grader.warehouse.base import (
     TableShape,
 )
 from proctor_grader.warehouse.postgres import catalog, query
-from proctor_grader.warehouse.postgres.capture import write_capture
 from proctor_grader.warehouse.postgres.catalog import TypedColumn
 from proctor_grader.warehouse.postgres.faults import connect_fault, first_line, query_fault
 from proctor_grader.warehouse.postgres.names import APPLICATION
@@ -144,6 +143,8 @@ class PostgresWarehouse:
         }
         copy = query.copy_rows(relation, typed, by_text, limit)
         names = [one.column.name for one in typed]
+
+        from proctor_grader.warehouse.postgres.capture import write_capture  # noqa: PLC0415 - duckdb
 
         return self._ask(lambda session: write_capture(session, copy, path, names, max_bytes))
 
