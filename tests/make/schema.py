@@ -16,7 +16,8 @@ FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
 @cache
 def schemas() -> dict[str, dict[str, Any]]:
     """Every schema by its file's name without suffix."""
-    return {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*"))}
+    files = sorted(FOLDER.glob("*.json"))
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in files}
 
 
 @cache

@@ -163,18 +163,15 @@ def test_grain_over_types_without_equality_and_rows_of_nulls(place: Place) -> No
     with reading(
         place,
         "CREATE TYPE pair AS (a integer, b text)",
-        "CREATE TABLE t (j json, p point, x xml, r pair, a json[])",
-        "INSERT INTO t VALUES ('1', '(1,2)', '<a/>', ROW(NULL, NULL), '{1}'),"
-        " ('1', '(1,2)', '<a/>', ROW(1, NULL), '{1}'), ('2', '(1,3)', '<b/>', NULL, '{2}')",
+        "CREATE TABLE t (j json, p point, r pair, a json[])",
+        "INSERT INTO t VALUES ('1', '(1,2)', ROW(NULL, NULL), '{1}'),"
+        " ('1', '(1,2)', ROW(1, NULL), '{1}'), ('2', '(1,3)', NULL, '{2}')",
     ) as reader:
-        found = {
-            name: reader.grain_counts(table("t"), [name]) for name in ("j", "p", "x", "r", "a")
-        }
+        found = {name: reader.grain_counts(table("t"), [name]) for name in ("j", "p", "r", "a")}
         assert reader.grain_counts(table("t"), ["j", "r"]).distinct == 3
     assert {name: (c.rows, c.distinct, c.with_null) for name, c in found.items()} == {
         "j": (3, 2, 0),
         "p": (3, 2, 0),
-        "x": (3, 2, 0),
         "r": (3, 3, 1),  # a row of NULLs is a value; one of them is no value
         "a": (3, 2, 0),
     }
@@ -396,20 +393,21 @@ def test_closed_reader_answers_nothing(place: Place) -> None:
 
 
 def test_role_without_rights_gets_an_error_not_an_empty_base(place: Place) -> None:
+    role = f"{place.base.name}_r"
     place.base.execute(
         "CREATE SCHEMA s", "CREATE TABLE s.t (a integer)", "CREATE TABLE u (a integer)"
     )
-    with place.server.connect() as session:
-        session.execute(
-            f"CREATE ROLE {place.base.name}_r LOGIN PASSWORD 'x' IN ROLE {place.base.admin}"
-        )
-        session.execute(f"ALTER ROLE {place.base.name}_r NOINHERIT")
-        session.execute(f"GRANT CONNECT ON DATABASE {place.base.name} TO {place.base.name}_r")
-    url = place.server.url(place.base.name, f"{place.base.name}_r", "x")
-    reader = PostgresWarehouse({"conninfo": url})
-    with pytest.raises(WarehouseError, match=r'may not read "s"\."t", "public"\."u"|"u", "s"\."t"'):
-        reader.shapes()
-    reader.close()
     with place.server.connect(place.base.name) as session:
-        session.execute(f"DROP OWNED BY {place.base.name}_r")
-        session.execute(f"DROP ROLE {place.base.name}_r")
+        session.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+        session.execute(f"GRANT CONNECT ON DATABASE {place.base.name} TO {role}")
+        reader = PostgresWarehouse({"conninfo": place.server.url(place.base.name, role, "x")})
+        with pytest.raises(WarehouseError, match="may not read") as caught:
+            reader.shapes()
+        assert '"s"."t"' in caught.value.message
+        assert '"public"."u"' in caught.value.message
+        session.execute("GRANT USAGE ON SCHEMA s TO PUBLIC")
+        session.execute(f"GRANT SELECT ON s.t, u TO {role}")
+        assert [shape.name for shape in reader.shapes()] == ["u", "t"]
+        reader.close()
+        session.execute(f"DROP OWNED BY {role}")
+        session.execute(f"DROP ROLE {role}")

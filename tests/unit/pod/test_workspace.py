@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -133,3 +133,75 @@ def test_a_folder_replaced_by_a_link_is_refused(work: Path, tmp_path: Path) -> N
         mask_tree(tmp_path / "missing", Masker([SECRET]), tmp_path)
 
     assert (tmp_path / "other/file").read_text() == SECRET
+
+
+class CountingMasker(Masker):
+    """Counts what it has to look at."""
+
+    def __init__(self, *secrets: str) -> None:
+        super().__init__(secrets)
+        self.heard = 0
+
+    def mask_chunks(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        def counted() -> Iterator[bytes]:
+            for chunk in chunks:
+                self.heard += len(chunk)
+                yield chunk
+
+        return super().mask_chunks(counted())
+
+
+def write_sparse(path: Path, size: int, text: str) -> None:
+    """A file that is a hole but for a text at its end."""
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(size - len(text))
+        file.write(text.encode())
+
+
+def test_holes_of_sparse_files_are_not_read(work: Path, tmp_path: Path) -> None:
+    for number in range(20):
+        write_sparse(work / f"hole{number}", 50_000_000, "nothing to hide")
+    masker = CountingMasker(SECRET)
+
+    mask_tree(work, masker, tmp_path)
+
+    assert masker.heard < 20 * 100_000
+
+
+def test_credential_after_a_hole_is_replaced_and_the_hole_stays(work: Path, tmp_path: Path) -> None:
+    write_sparse(work / "hole", 1_000_000, SECRET)
+
+    mask_tree(work, Masker([SECRET]), tmp_path)
+
+    assert (work / "hole").read_bytes() == bytes(1_000_000 - len(SECRET)) + b"***"
+
+
+def test_file_too_large_to_be_kept_is_not_even_read(work: Path, tmp_path: Path) -> None:
+    write_sparse(work / "huge", 100 * 1024**3, SECRET)
+    masker = CountingMasker(SECRET)
+
+    mask_tree(work, masker, tmp_path)
+
+    assert masker.heard < 100
+
+
+def test_files_with_credentials_are_removed_once_rewriting_them_takes_too_much_room(
+    work: Path, tmp_path: Path
+) -> None:
+    for name in "abcd":
+        write_sparse(work / name, 1_000_000, SECRET)
+
+    mask_tree(work, Masker([SECRET]), tmp_path, max_bytes=2_500_000)
+
+    left = [path for path in work.iterdir() if path.name in set("abcd")]
+    assert len(left) == 2
+    assert all(path.read_bytes().endswith(b"***") for path in left)
+
+
+def test_nothing_is_read_when_there_is_no_credential(work: Path, tmp_path: Path) -> None:
+    masker = CountingMasker()
+
+    mask_tree(work, masker, tmp_path)
+
+    assert masker.heard == 0

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from proctor_grader.model.result import Cause, ItemResult, UnitResult, Verdict
 from proctor_grader.report.junit import junit_lines, render_junit, write_junit
+from tests.make.example_run import small_run
 from tests.make.golden import assert_golden
-from tests.make.report import make_record, make_result, number_item, small_run
+from tests.make.report import make_record, make_result, number_item
 
 V = Verdict
 RESULTS = [

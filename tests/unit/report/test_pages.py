@@ -22,20 +22,16 @@ from proctor_grader.report.page import write_report
 from proctor_grader.report.source import AttemptEvidence, EvidenceSource, Excerpt
 from proctor_grader.report.table import CaptureRows
 from proctor_grader.report.task_page import page_name
+from tests.make.example_run import COVERAGE, HISTORY, NOTICES, TRANSCRIPT, small_run
 from tests.make.golden import assert_golden
 from tests.make.hostile import ATTACKS, SECRET, hostile_run
 from tests.make.report import (
-    COVERAGE,
-    HISTORY,
-    NOTICES,
-    TRANSCRIPT,
     ReportedRun,
     json_lines,
     make_record,
     make_result,
     make_task,
     many_results,
-    small_run,
 )
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}

@@ -18,7 +18,8 @@ from proctor_grader.model.result import Cause, Outcome, UnitResult, Verdict
 from proctor_grader.model.unit import RunId
 from proctor_grader.report.plots import Plot, draw_plots
 from proctor_grader.report.summary import HistoryPoint, StageClock
-from tests.make.report import HISTORY, make_record, make_result, stage
+from tests.make.example_run import HISTORY
+from tests.make.report import make_record, make_result, stage
 
 V = Verdict
 

@@ -19,7 +19,8 @@ from proctor_grader.report.summary import (
     layers_of,
     total_of,
 )
-from tests.make.report import COVERAGE, make_record, make_result, stage
+from tests.make.example_run import COVERAGE
+from tests.make.report import make_record, make_result, stage
 
 GOOD = [make_result("a")]
 BAD = [make_result("a"), make_result("b", Verdict.OFF)]

@@ -20,7 +20,8 @@ from proctor_grader.report.table import (
     write_parquet,
     write_results_parquet,
 )
-from tests.make.report import make_record, make_result, make_task, number_item, small_run, stage
+from tests.make.example_run import small_run
+from tests.make.report import make_record, make_result, make_task, number_item, stage
 
 HOSTILE = "a\x00b \u202e 🙂 '\"\\ \r\n\t </script> \ud800"
 

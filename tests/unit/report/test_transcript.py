@@ -15,7 +15,8 @@ from proctor_grader.report.transcript import (
     parse_events,
     parse_transcript,
 )
-from tests.make.report import EVENTS, TRANSCRIPT, json_lines
+from tests.make.example_run import EVENTS, TRANSCRIPT
+from tests.make.report import json_lines
 
 
 def entries(*documents: Any) -> list[Entry]:

@@ -54,7 +54,7 @@ def _entries(root: Path, excluded: Path | None) -> Iterator[tuple[str, os.DirEnt
         folder = folders.pop()
         with os.scandir(root / folder) as entries:
             for entry in entries:
-                if entry.name in _LEFT_OUT or _is_within(Path(entry.path), excluded):
+                if entry.name in _LEFT_OUT or (excluded and _is_within(Path(entry.path), excluded)):
                     continue
                 yield folder, entry
                 if entry.is_dir(follow_symlinks=False):

@@ -10,7 +10,6 @@ import errno
 import hashlib
 import os
 import shutil
-import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
@@ -23,7 +22,7 @@ from proctor_grader.store.probe import probe_store
 from proctor_grader.store.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _T = TypeVar("_T")
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
@@ -60,24 +59,39 @@ class DirectoryStore:
 
     def put(self, key: str, data: bytes, *, durable: bool = False) -> None:
         """Store bytes under a key, replacing what was there."""
-        self._write(key, lambda file: file.write(data), durable=durable)
+        names = split_key(key)
+        with reported(self._where(key)):
+            self._tree.write(names, data, durable=durable)
 
     def put_new(self, key: str, data: bytes) -> None:
         """Store bytes under a free key, durably; a hard link decides who of two writers wins."""
-        self._write(key, lambda file: file.write(data), durable=True, new=True)
+        names = split_key(key)
+        with reported(self._where(key)):
+            try:
+                self._tree.write(names, data, new=True, durable=True)
+            except FileExistsError as error:
+                raise AlreadyExists(key) from error
+            except OSError as error:
+                if lacks_links(error):
+                    raise UserError(
+                        "the file system has no hard links, which write-once objects need",
+                        where=self.url,
+                        remedy="choose another place for the store",
+                        reason="InvalidStore",
+                    ) from error
+                raise
 
     def put_file(self, key: str, path: Path) -> str:
         """Copy a file into the store; returns its sha256 in hex."""
+        names = split_key(key)
+        digest = hashlib.sha256()
         with path.open("rb", buffering=0) as source:
-
-            def copy(file: IO[bytes]) -> str:
-                digest = hashlib.sha256()
+            with reported(self._where(key)), self._tree.draft() as draft:
                 while chunk := source.read(CHUNK_BYTES):
                     digest.update(chunk)
-                    file.write(chunk)
-                return digest.hexdigest()
-
-            return self._write(key, copy)
+                    draft.file.write(chunk)
+                self._tree.place(draft, names)
+        return digest.hexdigest()
 
     def get(self, key: str) -> bytes:
         """Read an object whole."""
@@ -91,16 +105,14 @@ class DirectoryStore:
 
     def exists(self, key: str) -> bool:
         """Whether the key is there."""
-        *folders, name = split_key(key)
+        names = split_key(key)
         with reported(self._where(key)):
             try:
-                with self._tree.folder(tuple(folders)) as folder:
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                return self._tree.size(names) is not None
             except OSError as error:
                 if error.errno in _ABSENT:
                     return False
                 raise
-        return stat.S_ISREG(found.st_mode)
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         """Objects whose key starts with `prefix`, by key."""
@@ -124,32 +136,6 @@ class DirectoryStore:
 
     def _where(self, key: str) -> str:
         return f"{self._tree.root}/{key}"
-
-    def _write(
-        self,
-        key: str,
-        fill: Callable[[IO[bytes]], _T],
-        *,
-        durable: bool = False,
-        new: bool = False,
-    ) -> _T:
-        names = split_key(key)
-        with reported(self._where(key)), self._tree.draft() as draft:
-            result = fill(draft.file)
-            try:
-                self._tree.place(draft, names, new=new, durable=durable)
-            except FileExistsError as error:
-                raise AlreadyExists(key) from error
-            except OSError as error:
-                if new and lacks_links(error):
-                    raise UserError(
-                        "the file system has no hard links, which write-once objects need",
-                        where=self.url,
-                        remedy="choose another place for the store",
-                        reason="InvalidStore",
-                    ) from error
-                raise
-            return result
 
     @contextlib.contextmanager
     def _reading(self, key: str) -> Iterator[IO[bytes]]:

@@ -6,6 +6,9 @@ import re
 
 from proctor_grader.errors import UserError
 
+Names = tuple[str, ...]
+"""A key, split at its "/"."""
+
 MAX_KEY_BYTES = 800
 """S3 admits 1024; the rest is left to a store's prefix."""
 

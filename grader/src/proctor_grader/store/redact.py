@@ -35,6 +35,11 @@ class Masker:
     def __repr__(self) -> str:
         return f"Masker({len(self._needles)} secrets)"
 
+    @property
+    def has_secrets(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self._needles)
+
     def mask_bytes(self, data: bytes) -> bytes:
         """The data without credentials."""
         return b"".join(self.mask_chunks((data,)))

@@ -1,7 +1,9 @@
 """A folder tree that is walked name by name from a handle of its root.
 
-A symbolic link below the root is never followed, whoever put it there and when. Files are drafted
-in `.tmp` and get their place at once; a draft that a killed process left is swept by a later one.
+A symbolic link below the root is never followed, whoever put it there and when. Bytes are written
+to a file without a name, where the file system has such; what has to be copied or replaced is
+drafted in `.tmp`. Both get their place at once. A draft that a killed process left is swept by a
+later one.
 """
 
 from __future__ import annotations
@@ -17,18 +19,20 @@ import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from proctor_grader.errors import StoreError, UserError
-from proctor_grader.store.key import TEMPORARY, is_key
+from proctor_grader.errors import StoreError
+from proctor_grader.store.handles import Folder, Handles
+from proctor_grader.store.key import TEMPORARY, Names, is_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FOLDER = _ROOT | os.O_NOFOLLOW
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DRAFT = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAMELESS = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
 _DRAFTS = (TEMPORARY,)
+_UNSYNCED = 4096
 _TRIES = 100
 _ABANDONED_SECONDS = 60.0
 _ABANDONED_UNLOCKABLE_SECONDS = 86_400.0
@@ -38,7 +42,7 @@ _ABANDONED_UNLOCKABLE_SECONDS = 86_400.0
 class Draft:
     """A file without a place yet."""
 
-    folder: int
+    folder: Folder
     name: str
     file: IO[bytes]
 
@@ -48,91 +52,99 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._handles = Handles(str(root), self._note_unsynced)
+        self._has_nameless = os.path.isdir("/proc/self/fd")
         self._swept = False
-        # Folders in which this process made a folder that is not on disk for certain. Only single
-        # set operations, so no lock; a durable write takes those above its file out again.
-        self._unsynced: set[tuple[str, ...]] = set()
+        # Folders in which this process made a folder that is not on disk for certain. A durable
+        # write takes those above its file out again; of the others the oldest are forgotten.
+        self._unsynced: dict[Names, None] = {}
         # Held by who removes empty folders, and by who lost one while putting a file into it.
         self._pruning = threading.Lock()
 
-    @contextlib.contextmanager
-    def folder(self, names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
+    def folder(self, names: Names, *, make: bool = False) -> Folder:
         """A handle of the folder that `names` lead to.
 
         Raises:
             OSError: ENOENT; ENOTDIR or ELOOP when a name is no folder.
             UserError: the root itself is no folder.
         """
-        try:
-            handle = os.open(self.root, _ROOT)
-        except NotADirectoryError as error:
-            raise UserError(
-                "is not a folder",
-                where=str(self.root),
-                remedy="choose another place for the store",
-                reason="InvalidStore",
-            ) from error
-        try:
-            for depth, name in enumerate(names):
-                below = self._below(handle, names[:depth], name, make)
-                os.close(handle)
-                handle = below
-            yield handle
-        finally:
-            os.close(handle)
+        return self._handles.open(names, make=make)
 
     @contextlib.contextmanager
-    def file(self, names: tuple[str, ...]) -> Iterator[IO[bytes]]:
+    def file(self, names: Names) -> Iterator[IO[bytes]]:
         """A regular file, open for reading.
 
         Raises:
             OSError: ENOENT also for what is no regular file, else as in `folder`.
         """
-        with self.folder(names[:-1]) as folder:
-            handle = os.open(names[-1], _FILE, dir_fd=folder)
+        folder = self.folder(names[:-1])
+        handle = os.open(names[-1], _FILE, dir_fd=folder.fd)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise FileNotFoundError(errno.ENOENT, "is no regular file")
         with open(handle, "rb") as file:
             yield file
 
-    def files(self, names: tuple[str, ...], start: str = "") -> Iterator[tuple[str, int]]:
+    def files(self, names: Names, start: str = "") -> Iterator[tuple[str, int]]:
         """Path and size of every regular file below a folder, in the byte order of the paths.
 
         Args:
             names: of the folder.
             start: what the first name below it starts with.
         """
-        with self.folder(names) as handle:
-            yield from _files(handle, "".join(f"{name}/" for name in names), start)
+        folder = self.folder(names)
+        yield from _files(folder.fd, "".join(f"{name}/" for name in names), start)
 
-    def folders(self, names: tuple[str, ...]) -> Iterator[str]:
+    def folders(self, names: Names) -> Iterator[str]:
         """Names of the folders directly below a folder that have a file below them, sorted."""
-        with self.folder(names) as handle:
-            for name, is_folder in _entries(handle, ""):
-                if is_folder and _has_file(handle, name):
-                    yield name
+        folder = self.folder(names)
+        for name, is_folder in _entries(folder.fd, ""):
+            if is_folder and _has_file(folder.fd, name):
+                yield name
+
+    def size(self, names: Names) -> int | None:
+        """How large a file is; None when it is no regular file.
+
+        Raises:
+            OSError: as in `folder`.
+        """
+        folder = self.folder(names[:-1])
+        found = os.stat(names[-1], dir_fd=folder.fd, follow_symlinks=False)
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+    def write(self, names: Names, data: bytes, *, new: bool = False, durable: bool = False) -> None:
+        """Put bytes into a file; the folders above are made.
+
+        Args:
+            names: of the file.
+            data: what.
+            new: whether the place must be free, else `FileExistsError`.
+            durable: whether it must survive a power failure.
+        """
+        if not self._write_nameless(names, data, new, durable):
+            with self.draft() as draft:
+                draft.file.write(data)
+                self.place(draft, names, new=new, durable=durable)
+        elif durable:
+            self._sync_above(names[:-1])
 
     @contextlib.contextmanager
     def draft(self) -> Iterator[Draft]:
         """An empty file that is gone after the block unless `place` gave it a place."""
-        with self._drafts() as folder:
-            if not self._swept:
-                self._swept = True
-                _sweep(folder)
-            name = secrets.token_hex(8)
-            handle = os.open(name, _DRAFT, 0o666, dir_fd=folder)  # the umask decides
-            try:
-                with open(handle, "wb") as file:
-                    with contextlib.suppress(OSError):  # not every file system has locks
-                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    yield Draft(folder, name, file)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
+        folder = self._drafts()
+        name = secrets.token_hex(8)
+        handle = os.open(name, _DRAFT, 0o666, dir_fd=folder.fd)  # the umask decides
+        try:
+            with open(handle, "wb") as file:
+                with contextlib.suppress(OSError):  # not every file system has locks
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield Draft(folder, name, file)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder.fd)
 
     def place(
-        self, draft: Draft, names: tuple[str, ...], *, new: bool = False, durable: bool = False
+        self, draft: Draft, names: Names, *, new: bool = False, durable: bool = False
     ) -> None:
         """Give a draft its place; the folders above are made.
 
@@ -152,35 +164,65 @@ class Tree:
         if durable:
             self._sync_above(names[:-1])
 
-    def remove(self, names: tuple[str, ...]) -> None:
+    def remove(self, names: Names) -> None:
         """Remove a file, and the folders that are empty without it; a folder stays.
 
         Raises:
             OSError: as in `folder`.
         """
-        with self.folder(names[:-1]) as folder, contextlib.suppress(IsADirectoryError):
-            os.unlink(names[-1], dir_fd=folder)
+        with contextlib.suppress(IsADirectoryError):
+            os.unlink(names[-1], dir_fd=self.folder(names[:-1]).fd)
         with self._pruning, contextlib.suppress(OSError):  # ENOTEMPTY is the usual end
             for depth in reversed(range(len(names) - 1)):
-                with self.folder(names[:depth]) as folder:
-                    os.rmdir(names[depth], dir_fd=folder)
+                os.rmdir(names[depth], dir_fd=self.folder(names[:depth]).fd)
 
-    def _put(self, draft: Draft, names: tuple[str, ...], new: bool, durable: bool) -> None:
-        with self.folder(names[:-1], make=True) as folder:
-            if new:
-                os.link(
-                    draft.name,
-                    names[-1],
-                    src_dir_fd=draft.folder,
-                    dst_dir_fd=folder,
-                    follow_symlinks=False,
-                )
-            else:
-                os.rename(draft.name, names[-1], src_dir_fd=draft.folder, dst_dir_fd=folder)
+    def _write_nameless(self, names: Names, data: bytes, new: bool, durable: bool) -> bool:
+        """Write bytes to a file that gets its only name at the end; False if it did not come to it.
+
+        A name that is taken and may be replaced takes a draft, for only a rename replaces at once.
+        """
+        if not self._swept:
+            self._drafts()
+        if not self._has_nameless:
+            return False
+        try:
+            folder = self.folder(names[:-1], make=True)
+            handle = os.open(".", _NAMELESS, 0o666, dir_fd=folder.fd)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL}:
+                raise
+            self._has_nameless = False
+            return False
+        try:
+            _write_all(handle, data)
             if durable:
-                os.fsync(folder)
+                os.fsync(handle)
+            os.link(f"/proc/self/fd/{handle}", names[-1], dst_dir_fd=folder.fd)
+        except FileExistsError:
+            if new:
+                raise
+            return False
+        except FileNotFoundError:  # a delete removed the empty folder under our hands
+            return False
+        finally:
+            os.close(handle)
+        if durable:
+            os.fsync(folder.fd)
+        return True
 
-    def _put_again(self, draft: Draft, names: tuple[str, ...], new: bool, durable: bool) -> None:
+    def _put(self, draft: Draft, names: Names, new: bool, durable: bool) -> None:
+        folder = self.folder(names[:-1], make=True)
+        places = {"src_dir_fd": draft.folder.fd, "dst_dir_fd": folder.fd}
+        if new:
+            os.link(draft.name, names[-1], **places, follow_symlinks=False)
+        else:
+            os.rename(draft.name, names[-1], **places)
+        if durable:
+            os.fsync(folder.fd)
+
+    def _put_again(self, draft: Draft, names: Names, new: bool, durable: bool) -> None:
         with self._pruning:
             for tries_left in reversed(range(_TRIES)):  # other processes prune too
                 try:
@@ -191,38 +233,38 @@ class Tree:
                 else:
                     return
 
-    def _below(self, handle: int, above: tuple[str, ...], name: str, make: bool) -> int:
-        try:
-            return os.open(name, _FOLDER, dir_fd=handle)
-        except FileNotFoundError:
-            if not make:
-                raise
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, dir_fd=handle)
-            self._unsynced.add(above)
-        return os.open(name, _FOLDER, dir_fd=handle)
-
-    @contextlib.contextmanager
-    def _drafts(self) -> Iterator[int]:
+    def _drafts(self) -> Folder:
+        """The folder of drafts; the root is made if need be, and what was left behind is swept."""
         for _ in range(_TRIES):
-            with contextlib.ExitStack() as stack:
-                try:
-                    folder = stack.enter_context(self.folder(_DRAFTS, make=True))
-                except FileNotFoundError:
-                    self.root.mkdir(parents=True, exist_ok=True)
-                    continue
-                yield folder
-                return
+            try:
+                folder = self.folder(_DRAFTS, make=True)
+            except FileNotFoundError:
+                self.root.mkdir(parents=True, exist_ok=True)
+                continue
+            if not self._swept:
+                self._swept = True
+                _sweep(folder.fd)
+            return folder
         raise StoreError("vanishes again and again", where=str(self.root))
 
-    def _sync_above(self, names: tuple[str, ...]) -> None:
+    def _note_unsynced(self, names: Names) -> None:
+        self._unsynced[names] = None
+        with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # others change it too
+            if len(self._unsynced) > _UNSYNCED:
+                del self._unsynced[next(iter(self._unsynced))]
+
+    def _sync_above(self, names: Names) -> None:
         for depth in range(len(names)):
             above = names[:depth]
             if above in self._unsynced:
-                self._unsynced.discard(above)
-                # One that is gone by now held nothing any more, our file included.
-                with contextlib.suppress(FileNotFoundError), self.folder(above) as folder:
-                    os.fsync(folder)
+                self._unsynced.pop(above, None)
+                os.fsync(self.folder(above).fd)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
 
 
 def _entries(handle: int, start: str) -> list[tuple[str, bool]]:

@@ -73,13 +73,15 @@ class NamespaceBound:
 
 
 class CgroupBound:
-    """A control group for each agent, with version 1 of cgroups or 2.
+    """A control group for each agent, with version 1 of cgroups or 2; groups are used again.
 
     Joining one costs 0.05 ms, and 15 ms for the first after a pause, while the sandbox is set up.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._free: list[Path] = []
+        self._used: dict[int, Path] = {}
 
     @classmethod
     def open(cls) -> CgroupBound | None:
@@ -97,17 +99,28 @@ class CgroupBound:
         return None
 
     def put_on(self, pid: int, tag: int) -> None:
-        """Make the agent's group and move its first process there."""
-        group = self.folder / str(tag)
+        """Move the agent's first process to a group of its own."""
         with contextlib.suppress(OSError):  # it has ended already
-            group.mkdir()
-            (group / "pids.max").write_text(str(MAX_PROCESSES), "ascii")
-            (group / "cgroup.procs").write_text(str(pid), "ascii")
+            group = self._used[tag] = self._free_group(tag)
+            joined = os.open(group / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(joined, b"%d" % pid)
+            finally:
+                os.close(joined)
 
     def take_off(self, tag: int) -> None:
-        """Remove the agent's group."""
-        with contextlib.suppress(OSError):
-            (self.folder / str(tag)).rmdir()
+        """Keep the agent's group for another."""
+        group = self._used.pop(tag, None)
+        if group is not None:
+            self._free.append(group)
+
+    def _free_group(self, tag: int) -> Path:
+        with contextlib.suppress(IndexError):  # another thread may take the last one
+            return self._free.pop()
+        group = self.folder / str(tag)
+        group.mkdir()
+        (group / "pids.max").write_text(str(MAX_PROCESSES), "ascii")
+        return group
 
     def close(self) -> None:
         """Remove all groups that nobody is in."""

@@ -152,14 +152,19 @@
       });
     });
     let waiting = 0;
+    const narrow = () => {
+      state.words = words(filter.value);
+      state.limit = PAGE;
+      show();
+      remember();
+    };
     filter.addEventListener("input", () => {
       clearTimeout(waiting);
-      waiting = setTimeout(() => {
-        state.words = words(filter.value);
-        state.limit = PAGE;
-        show();
-        remember();
-      }, rows.length > 1000 ? 120 : 0);
+      if (rows.length > 1000) {
+        waiting = setTimeout(narrow, 120); // not at every key of a word
+      } else {
+        narrow();
+      }
     });
     toggles.forEach((each) => each.addEventListener("click", () => {
       const outcome = each.dataset.outcome;
