@@ -93,6 +93,9 @@ class StoreContract:
                     store.put_new(key, name * 1000)
                 except AlreadyExists:
                     continue
+                except BaseException:
+                    start.abort()  # or the others would wait for ever
+                    raise
                 won.append(key)
             return won
 

@@ -124,6 +124,11 @@ RUNS = [
         told=("can't be split into words", "close the quotes"),
     ),
     case(
+        "run with a command that is not there",
+        *("run", "reading", "--agent", "command:no-such-program --print"),
+        told=("--agent: command not found: no-such-program", "--agent-path"),
+    ),
+    case(
         "run of write tasks without a warehouse",
         *("run", "asked", "--agent", "none"),
         told=("--warehouse: task 'build'", "--exclude class:write"),
@@ -408,6 +413,16 @@ def test_options_that_a_resumed_run_does_not_look_at_are_named(call: Inside) -> 
     assert record["agent"] == {"default": "none"}
     assert record["variants"]["default"]["total"] == 1
     shutil.rmtree(call.home / "resumed")
+
+
+def test_run_whose_time_is_over_is_cancelled(call: Inside) -> None:
+    agent = ("--agent", "command:sleep 60", "--sandbox", "none", "--run-timeout", "1")
+    done = call("run", "reading", *agent, "--store", "late", "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.code, document["end"]) == (130, "Cancelled")
+    assert document["reason"] == "RunDeadlineExceeded"
+    assert document["record"]["variants"]["default"]["outcomes"]["cancelled"] == 1
+    shutil.rmtree(call.home / "late")
 
 
 def test_replay_file_is_kept_with_its_whole_path(call: Inside) -> None:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from proctor_grader.warehouse.base import AdapterOptions, Branch, Mark, Warehouse
+from proctor_grader.warehouse.base import (
+    AdapterOptions,
+    Branch,
+    Mark,
+    Relation,
+    RelationKind,
+    Warehouse,
+)
 from proctor_grader.warehouse.postgres import execute, open_adapter
 
 if TYPE_CHECKING:
@@ -96,3 +103,17 @@ class Standing:
         self.place.do(self.branch.agent_dsn, *statements)
         with self.place.adapter.open_reader(self.branch) as reader:
             yield reader
+
+
+@contextmanager
+def reading(place: Place, *statements: str) -> Iterator[Warehouse]:
+    """The grader's view of a fresh branch on which the agent ran statements."""
+    branch = place.create()
+    place.do(branch.agent_dsn, *statements)
+    with place.adapter.open_reader(branch) as reader:
+        yield reader
+    place.adapter.drop(place.name)
+
+
+def table(name: str, schema: str = "public") -> Relation:
+    return Relation(schema, name, RelationKind.TABLE)

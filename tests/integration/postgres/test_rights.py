@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from psycopg import sql
 
 from proctor_grader.errors import BranchError, UserError, WarehouseError
 from proctor_grader.warehouse.postgres import execute, open_base_reader
@@ -166,3 +167,29 @@ def test_server_that_refuses_branch_roles_is_named(private_place: Callable[..., 
     ):
         place.create()
     assert place.left() == []
+
+
+def test_names_and_passwords_of_any_characters(place: Place) -> None:
+    admin, base, password = 'Ad "min"/@', 'My "Base" %/ü', "p@ss:w/rd?#%'\\"
+    place.base.execute("CREATE TABLE t AS SELECT 1 AS a")
+    with place.server.connect() as session:
+        quoted = sql.Identifier(f"{place.name} {admin}"), sql.Identifier(f"{place.name} {base}")
+        rename = sql.SQL("ALTER ROLE {} RENAME TO {}")
+        session.execute(rename.format(sql.Identifier(place.base.admin), quoted[0]))
+        secret = sql.SQL("ALTER ROLE {} PASSWORD {}")
+        session.execute(secret.format(quoted[0], sql.Literal(password)))
+        rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+        session.execute(rename.format(sql.Identifier(place.base.name), quoted[1]))
+        url = place.server.url(f"{place.name} {base}", f"{place.name} {admin}", password)
+        adapter = place.open_adapter(url)
+        assert password not in adapter.location
+        assert adapter.privileges() == ()
+        branch = adapter.create(place.name, place.mark)
+        place.do(branch.agent_dsn, "SELECT a FROM t", "DROP TABLE t")
+        adapter.drop(place.name)
+        with open_base_reader(url) as reader:
+            assert [shape.name for shape in reader.shapes()] == ["t"]
+        rename = sql.SQL("ALTER ROLE {} RENAME TO {}")
+        session.execute(rename.format(quoted[0], sql.Identifier(place.base.admin)))
+        rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+        session.execute(rename.format(quoted[1], sql.Identifier(place.base.name)))

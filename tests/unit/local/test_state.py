@@ -91,3 +91,17 @@ def test_folder_that_an_agent_closed_and_linked_is_removed_and_its_links_not_fol
     assert not work.exists()
     assert (outside / "kept").exists()
     remove_tree(work)
+
+
+def test_folders_deeper_than_python_can_recurse_are_removed(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    handle = os.open(work, os.O_RDONLY)
+    for _ in range(2_000):
+        os.mkdir("d", dir_fd=handle)
+        inner = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = inner
+    os.close(handle)
+    remove_tree(work)
+    assert not work.exists()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from datetime import UTC, datetime, timedelta, timezone
@@ -78,6 +79,22 @@ def test_who_waits_for_a_mark_sees_that_it_went_away(folder: Path) -> None:
         remove_mark(folder)
     waiter.join(30)
     assert found == [None]
+
+
+def test_a_mark_that_goes_away_while_it_is_being_locked_counts_as_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with made_mark(folder, MARK):
+        pass
+    flock = fcntl.flock
+
+    def dropped_meanwhile(handle: int, operation: int) -> None:
+        remove_mark(folder)
+        flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", dropped_meanwhile)
+    with taken_mark(folder, seconds=30) as mark:
+        assert mark is None
 
 
 def test_marks_of_others_and_other_files_are_passed_over(folder: Path) -> None:

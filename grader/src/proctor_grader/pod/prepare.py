@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentInput", "Layout", "base_environment", "copy_project", "prepare_agent"]
 
+INPUT_FOLDER = "input"
 _ALLOWED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 
@@ -25,46 +26,43 @@ class Layout:
 
     Attributes:
         root: the attempt's; its path is seen by the agent, so its name tells nothing.
+        is_made: whether the folders are there, empty, as `make` leaves them.
         before: what the working directory held when the agent began.
+        input: what the process may only read.
+        prompt: the prompt, in the input.
+        work: the agent's working directory.
+        output: where the agent leaves its answer.
+        tmp: temporary files of the process.
+        home: home directory of the process, empty at first.
     """
 
     root: Path
+    is_made: bool = False
     before: Workspace = field(default_factory=Workspace)
+    input: Path = field(init=False)
+    prompt: Path = field(init=False)
+    work: Path = field(init=False)
+    output: Path = field(init=False)
+    tmp: Path = field(init=False)
+    home: Path = field(init=False)
 
-    @property
-    def input(self) -> Path:
-        """What the process may only read."""
-        return self.root / "input"
-
-    @property
-    def prompt(self) -> Path:
-        """The prompt, in the input."""
-        return self.input / contract.PROMPT_NAME
-
-    @property
-    def work(self) -> Path:
-        """The agent's working directory."""
-        return self.root / "work"
-
-    @property
-    def output(self) -> Path:
-        """Where the agent leaves its answer."""
-        return self.root / "output"
-
-    @property
-    def tmp(self) -> Path:
-        """Temporary files of the process."""
-        return self.root / "tmp"
-
-    @property
-    def home(self) -> Path:
-        """Home directory of the process, empty at first."""
-        return self.root / "home"
+    def __post_init__(self) -> None:
+        self.input = self.root / INPUT_FOLDER
+        self.prompt = self.input / contract.PROMPT_NAME
+        self.work = self.root / "work"
+        self.output = self.root / "output"
+        self.tmp = self.root / "tmp"
+        self.home = self.root / "home"
 
     @property
     def logs(self) -> Path:
         """Folder of what the process printed; not shown to it, unlike the folders in it."""
         return self.root
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Every folder in the root."""
+        return (self.input, self.work, self.output, self.tmp, self.home)
 
     def make(self) -> None:
         """Make all folders; the attempt's own must not exist yet.
@@ -73,8 +71,9 @@ class Layout:
             FileExistsError: the folder is taken.
         """
         self.root.mkdir(parents=True)
-        for folder in (self.input, self.work, self.output, self.tmp, self.home):
+        for folder in self.folders:
             folder.mkdir()
+        self.is_made = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +103,14 @@ class AgentInput:
 
 
 def prepare_agent(layout: Layout, given: AgentInput) -> dict[str, str]:
-    """Lay out an attempt's folder, which must not exist yet, and return the agent's environment.
+    """Lay out an attempt's folder, made unless it is, and return the agent's environment.
 
     Raises:
         FileExistsError: the folder is taken.
         OSError: the disk is full, or the project can't be read.
     """
-    layout.make()
+    if not layout.is_made:
+        layout.make()
     layout.prompt.write_bytes(_prompt(given))
     if given.project is not None:
         copy_project(given.project, layout.work)

@@ -85,12 +85,15 @@ class DirectoryStore:
         """Copy a file into the store; returns its sha256 in hex."""
         names = split_key(key)
         digest = hashlib.sha256()
-        with path.open("rb", buffering=0) as source:
-            with reported(self._where(key)), self._tree.draft() as draft:
-                while chunk := source.read(CHUNK_BYTES):
-                    digest.update(chunk)
-                    draft.file.write(chunk)
-                self._tree.place(draft, names)
+        with (
+            path.open("rb", buffering=0) as source,
+            reported(self._where(key)),
+            self._tree.draft() as draft,
+        ):
+            while chunk := source.read(CHUNK_BYTES):
+                digest.update(chunk)
+                draft.file.write(chunk)
+            self._tree.place(draft, names)
         return digest.hexdigest()
 
     def get(self, key: str) -> bytes:

@@ -170,11 +170,13 @@ class Tree:
         Raises:
             OSError: as in `folder`.
         """
+        folder = self.folder(names[:-1])  # a name of its own keeps it open
         with contextlib.suppress(IsADirectoryError):
-            os.unlink(names[-1], dir_fd=self.folder(names[:-1]).fd)
+            os.unlink(names[-1], dir_fd=folder.fd)
         with self._pruning, contextlib.suppress(OSError):  # ENOTEMPTY is the usual end
             for depth in reversed(range(len(names) - 1)):
-                os.rmdir(names[depth], dir_fd=self.folder(names[:depth]).fd)
+                folder = self.folder(names[:depth])
+                os.rmdir(names[depth], dir_fd=folder.fd)
 
     def _write_nameless(self, names: Names, data: bytes, new: bool, durable: bool) -> bool:
         """Write bytes to a file that gets its only name at the end; False if it did not come to it.
@@ -188,7 +190,9 @@ class Tree:
         try:
             folder = self.folder(names[:-1], make=True)
             handle = os.open(".", _NAMELESS, 0o666, dir_fd=folder.fd)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
+            # Some kernels say EPERM of a folder that was just removed; where access is really
+            # refused, a draft's way ends in the same error.
             return False
         except OSError as error:
             if error.errno not in {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL}:
@@ -258,7 +262,8 @@ class Tree:
             above = names[:depth]
             if above in self._unsynced:
                 self._unsynced.pop(above, None)
-                os.fsync(self.folder(above).fd)
+                folder = self.folder(above)
+                os.fsync(folder.fd)
 
 
 def _write_all(handle: int, data: bytes) -> None:

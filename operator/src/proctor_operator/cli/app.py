@@ -7,7 +7,6 @@ that needs them, because `proctor check` has to answer at once.
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 
@@ -27,6 +26,7 @@ from proctor_operator.cli import (
     show,
     sweep,
 )
+from proctor_operator.cli.streams import let_go_of_standard_streams, open_standard_streams
 
 EXIT_USAGE = 2
 EXIT_NOT_CARRIED_OUT = 3
@@ -65,6 +65,7 @@ for verb in (init, check, ls, run, show, score, fingerprint, report, grade, diff
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one clear line, never in a traceback."""
+    open_standard_streams()
     try:
         app()
     except ProctorError as error:
@@ -74,7 +75,6 @@ def main() -> None:
         sys.stderr.write("cancelled\n")
         sys.exit(EXIT_CANCELLED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -87,3 +87,5 @@ def main() -> None:
             "error: this is a fault of Proctor itself: please report it with the lines above\n"
         )
         sys.exit(EXIT_NOT_CARRIED_OUT)
+    finally:
+        let_go_of_standard_streams()

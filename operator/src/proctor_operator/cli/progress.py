@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Self
 
 from rich.progress import (
@@ -61,7 +62,7 @@ class Progress:
 
     def notice(self, text: str) -> None:
         """Tell something that a reader should know, once."""
-        self._console.print(Text.assemble(("notice", "yellow"), f" {text}"))
+        self._print(Text.assemble(("notice", "yellow"), f" {text}"))
 
     def phase(self, text: str) -> None:
         """Tell what the run does as a whole."""
@@ -71,7 +72,7 @@ class Progress:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=text)
         elif not self._console.is_terminal:
-            self._console.print(text, markup=False)
+            self._print(Text(text))
 
     def begin(self, total: int, done: int = 0) -> None:
         """Start counting units."""
@@ -105,4 +106,8 @@ class Progress:
             else outcome_text(result.outcome.value, result.verdict.value)
         )
         count = f"[{self._done}/{self._total}]"
-        self._console.print(Text.assemble(f"{count} {one_line(unit.task_id, 80)} ", verdict))
+        self._print(Text.assemble(f"{count} {one_line(unit.task_id, 80)} ", verdict))
+
+    def _print(self, text: Text) -> None:
+        with contextlib.suppress(OSError):  # a full disk below a log must not end a run
+            self._console.print(text)

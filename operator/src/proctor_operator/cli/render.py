@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor_grader.jsontext import dump_json
+from proctor_operator.cli.streams import silence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,19 +26,31 @@ OUTCOME_STYLES = {
 }
 
 
+class _Console(Console):
+    """Falls silent when nobody reads any more, where Rich would end the program with 1."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        silence(self.file)
+
+
 def console() -> Console:
     """Return a console on stdout; its colours go away when nobody looks."""
-    return Console(soft_wrap=True, highlight=False)
+    return _Console(soft_wrap=True, highlight=False)
 
 
 def error_console() -> Console:
     """Return a console on stderr."""
-    return Console(stderr=True, soft_wrap=True, highlight=False)
+    return _Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
     """Print JSON with exact decimals to stdout."""
-    sys.stdout.write(dump_json(value, indent=2) + "\n")
+    try:
+        sys.stdout.write(dump_json(value, indent=2) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
 
 
 def visible(text: str) -> str:

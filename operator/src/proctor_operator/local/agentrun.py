@@ -15,23 +15,23 @@ from proctor_grader.errors import WarehouseError
 from proctor_grader.jsontext import dump_bytes
 from proctor_grader.model.process import Command, ProcessEnd, View
 from proctor_grader.pod.collect import collect
-from proctor_grader.pod.prepare import AgentInput, Layout, prepare_agent
+from proctor_grader.pod.prepare import AgentInput, prepare_agent
 from proctor_grader.store.redact import Masker
 from proctor_grader.warehouse.table import execute
 from proctor_operator.local.ending import end_of, stage_record
+from proctor_operator.local.folders import ENTRY_FILE
 from proctor_operator.plan.snapshot import AgentFacts
 
 if TYPE_CHECKING:
     from proctor_grader.model.result import StageRecord
     from proctor_grader.model.task import Task
     from proctor_grader.pod.evidence import Evidence
+    from proctor_grader.pod.prepare import Layout
     from proctor_operator.local.prepare import Prepared
     from proctor_operator.local.ready import Ready
     from proctor_operator.local.runplan import RunPlan
     from proctor_operator.local.work import AttemptWork
     from proctor_operator.sandbox.base import Stop
-
-ENTRY_FILE = "entry.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def run_agent(
         WarehouseError: the oracle could not reach its branch.
     """
     agent, branch = ready.agent, work.branch
-    layout = Layout(work.folder)
+    layout = work.folder.lay_out()
     dsn = "" if branch is None else branch.agent_dsn
     given = AgentInput(
         task=task.id,

@@ -159,6 +159,7 @@ class LocalExecutor:
         match action:
             case StartStage():
                 self._start(action)
+                return True  # planned again, so that the wait ends at its deadline at the latest
             case StopStage():
                 return self._stop(action)
             case RecordResult():
@@ -174,6 +175,7 @@ class LocalExecutor:
                 return True
             case StartRunStage():
                 self._start_run_stage(action)
+                return True
             case StopRunStage():
                 return self._stop_run_stage(action)
         return False

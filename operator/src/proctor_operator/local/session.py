@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor_grader import load_set
-from proctor_grader.errors import AlreadyExists, RunError, UserError
+from proctor_grader.errors import AlreadyExists, ProctorError, RunError, UserError
 from proctor_grader.jsontext import load_json
 from proctor_grader.model.result import UnitResult
 from proctor_grader.model.run import RunEnd
 from proctor_grader.store.layout import RunKeys
-from proctor_grader.warehouse.table import open_adapter
+from proctor_grader.warehouse.table import is_local, open_adapter
 from proctor_operator.local.executor import LocalExecutor
 from proctor_operator.local.finish import REPORT
 from proctor_operator.local.history import StoredRun, find_run
@@ -101,7 +101,7 @@ def start_run(request: RunRequest, watcher: Watcher) -> RunOutcome:
             versions=_versions(),
         )
         keys = RunKeys.local(plan.id)
-        with _held(ready.state, plan, ready) as held:
+        with _held(ready.state, plan, ready, watcher) as held:
             _claim(ready.store, keys, plan)
             copy_set(ready.set_dir, held.folder.eval_set, ready.store.url)
             keep_set(ready.store, keys, held.folder.eval_set, held.folder.path)
@@ -141,7 +141,7 @@ def resume_run(name: str, request: RunRequest, watcher: Watcher) -> RunOutcome:
             open_parts(
                 resumed, loaded.eval_set, set_dir, plan.units, notice=watcher.notice
             ) as ready,
-            _held(ready.state, plan, ready) as held,
+            _held(ready.state, plan, ready, watcher) as held,
         ):
             _drop_own_leftovers(ready, plan.id)
             remove_tree(held.folder.work)
@@ -235,17 +235,20 @@ def _signals(cancel: Callable[[Cancel], None], ready: Ready, watcher: Watcher) -
 
 
 @contextlib.contextmanager
-def _held(state: LocalState, plan: RunPlan, ready: Ready) -> Iterator[HeldRun]:
+def _held(state: LocalState, plan: RunPlan, ready: Ready, watcher: Watcher) -> Iterator[HeldRun]:
     """Hold the run's folder; it goes once nothing of the run is left in the warehouse."""
     held = state.hold(plan.id, {"warehouse": ready.options.warehouse, "store": ready.store.url})
-    is_clean = False
     try:
         yield held
-        is_clean = True
     finally:
-        if ready.adapter is not None:
-            is_clean = drop_branches(ready.adapter, plan.id, SweepResult())
-        held.release(remove=is_clean)
+        result = SweepResult()
+        is_clean = ready.adapter is None or drop_branches(ready.adapter, plan.id, result)
+        try:
+            held.release(remove=is_clean)
+        except ProctorError as error:
+            result.problems.append(str(error))
+        for problem in result.problems:
+            watcher.notice(f"left behind: {problem}: proctor sweep{_sweep_options(ready)}")
 
 
 def _claim(store: Store, keys: RunKeys, plan: RunPlan) -> None:
@@ -321,6 +324,11 @@ def report_place(store: Store, keys: RunKeys) -> str:
     """Return where a run's report begins: a path or URL."""
     key = keys.output(f"{REPORT}index.html")
     return f"{store.url.rstrip('/')}/{key}"
+
+
+def _sweep_options(ready: Ready) -> str:
+    place = ready.options.warehouse
+    return f" --warehouse {place}" if place and not is_local(place) else ""
 
 
 def _resume_command(ready: Ready, plan: RunPlan) -> str:

@@ -17,6 +17,7 @@ from proctor_grader.store.layout import RunKeys
 from proctor_grader.warehouse.base import Mark
 from proctor_operator.local.agentrun import run_agent
 from proctor_operator.local.finish import RunFacts, finish_run
+from proctor_operator.local.folders import WorkFolders
 from proctor_operator.local.outcome import StageOutcome
 from proctor_operator.local.prepare import Prepared, prepare_run
 from proctor_operator.local.script import run_script
@@ -60,7 +61,7 @@ class LocalStages:
         self._keys = RunKeys.local(plan.id)
         self._tasks: dict[str, Task] = {task.id: task for task in ready.eval_set.tasks}
         self._prepared = Prepared()
-        self._places = {unit.id: index for index, unit in enumerate(plan.units)}
+        self._work_folders = WorkFolders(folder.work)
         self._captured_bytes = 0
         self._lock = Lock()
         self.record: RunRecord | None = None
@@ -73,7 +74,7 @@ class LocalStages:
             unit=unit,
             number=number,
             keys=self._keys.attempt(unit.id, number),
-            folder=self._folder.work / f"{self._places[unit.id]}-{number}",
+            folder=self._work_folders.take(),
             branch_name=branch_name(self._plan.id, unit.task_id, unit.variant, unit.trial, number),
         )
 
@@ -114,9 +115,10 @@ class LocalStages:
         return RecordedResult(stored.verdict, stored.cause)
 
     def discard(self, work: AttemptWork) -> None:
-        """Remove the attempt's working folder with all that an agent left in it."""
-        for folder in work.folders:
+        """Remove all that an attempt left in its working folders."""
+        for folder in work.script_folders:
             remove_tree(folder)
+        self._work_folders.give_back(work.folder)
 
     # -- the run -------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +19,13 @@ import platformdirs
 from proctor_grader.errors import RunError, UserError
 from proctor_grader.jsontext import dump_bytes, load_json
 from proctor_grader.model.unit import RunId
+from proctor_grader.removal import remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STATE_DIR = "PROCTOR_STATE_DIR"
+_REMOVAL_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,17 @@ class HeldRun:
     lock: int
 
     def release(self, *, remove: bool) -> None:
-        """Let go of the lock; with `remove` the folder goes first."""
-        if remove:
-            self.folder.remove()
-        with contextlib.suppress(OSError):
-            os.close(self.lock)
+        """Let go of the lock; with `remove` the folder goes first.
+
+        Raises:
+            TransientError: something of the folder is left; the lock is free all the same.
+        """
+        try:
+            if remove:
+                self.folder.remove()
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(self.lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,24 +192,9 @@ class LocalState:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder whatever an agent did to it (closed folders, links); links stay unfollowed.
+    """Remove a folder whatever an agent did to it (depth, rights, links); links stay unfollowed.
 
     Raises:
-        OSError: something is left.
+        TransientError: something is left.
     """
-
-    def open_up(function: object, name: str, error: BaseException) -> None:
-        if isinstance(error, FileNotFoundError):
-            return
-        parent = Path(name).parent
-        for folder in (parent, Path(name)):
-            if folder.is_dir() and not folder.is_symlink():
-                folder.chmod(0o700)
-        if Path(name).is_dir() and not Path(name).is_symlink():
-            shutil.rmtree(name)
-        else:
-            Path(name).unlink(missing_ok=True)
-
-    if not path.exists():
-        return
-    shutil.rmtree(path, onerror=lambda function, name, info: open_up(function, name, info[1]))
+    remove_folder(path, seconds=_REMOVAL_SECONDS)

@@ -62,9 +62,13 @@ def _sweep(state: LocalState, adapters: Sequence[BranchAdapter]) -> SweepResult:
             is_done = drop_branches(adapter, held.folder.id, result) and is_done
         if not is_reached:
             result.elsewhere.append(warehouse)
+        try:
+            held.release(remove=is_done)
+        except ProctorError as error:
+            result.problems.append(str(error))
+            continue
         if is_done:
             result.runs.append(held.folder.id)
-        held.release(remove=is_done)
     result.elsewhere = sorted(set(result.elsewhere))
     _drop_expired(state, adapters, result)
     return result

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from proctor_grader.pod.evidence import Evidence
     from proctor_grader.store.layout import AttemptKeys
     from proctor_grader.warehouse.base import Branch
+    from proctor_operator.local.folders import WorkFolder
 
 
 @dataclass(slots=True)
@@ -22,14 +23,14 @@ class AttemptWork:
     """What the stages of one attempt leave for each other.
 
     Attributes:
-        folder: the attempt's own, with an opaque name, because its agent can see the path.
+        folder: the attempt's own while it lasts.
         branch_name: known before the branch exists, so that it can be dropped in any case.
     """
 
     unit: Unit
     number: int
     keys: AttemptKeys
-    folder: Path
+    folder: WorkFolder
     branch_name: str
     branch: Branch | None = None
     evidence: Evidence | None = None
@@ -37,10 +38,11 @@ class AttemptWork:
 
     def script_folder(self, stage: Stage) -> Path:
         """A script's own folder, beside the agent's."""
-        return self.folder.with_name(f"{self.folder.name}-{stage.value}")
+        path = self.folder.path
+        return path.with_name(f"{path.name}-{stage.value}")
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Every folder the attempt may have made."""
-        scripts = (self.script_folder(stage) for stage in (Stage.SETUP, Stage.TEARDOWN))
-        return (self.folder, *scripts)
+    def script_folders(self) -> tuple[Path, ...]:
+        """The scripts' folders that the attempt may have made."""
+        stages = ((Stage.SETUP, self.unit.has_setup), (Stage.TEARDOWN, self.unit.has_teardown))
+        return tuple(self.script_folder(stage) for stage, is_declared in stages if is_declared)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor_grader.errors import BaseBusy, BranchError, WarehouseError
+from proctor_grader.removal import remove_folder
 from proctor_grader.warehouse.base import AdapterOptions, Branch, BranchRecord, Mark, Shortfall
 from proctor_grader.warehouse.duckdb.basefile import check_file, path_of
 from proctor_grader.warehouse.duckdb.faults import no_room
@@ -32,7 +33,6 @@ from proctor_grader.warehouse.duckdb.marking import (
 )
 from proctor_grader.warehouse.duckdb.opening import check_base
 from proctor_grader.warehouse.duckdb.reading import ENGINE
-from proctor_grader.warehouse.duckdb.removal import remove_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -172,6 +172,8 @@ class PostgresAdapter:
     def _check(self, name: str, mark: Mark, *, has_database: bool) -> None:
         if mark.installation != self._options.installation:
             raise ValueError("a branch can only be marked with the adapter's own installation")
+        if mark.expires.tzinfo is None:
+            raise ValueError("a mark's end needs a time zone")
         check_name(name, has_database=has_database)
 
     def _clear(self, session: Session, name: str) -> None:

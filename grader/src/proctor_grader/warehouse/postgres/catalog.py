@@ -101,6 +101,12 @@ WHERE class = 'pg_proc'::regclass AND pronamespace <> 'pg_catalog'::regnamespace
 ORDER BY 1
 """
 
+# of this branch's agent only; read units' roles are not the reader's to end
+END_AGENTS_SESSIONS = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_database() || '_agent'
+"""
+
 # oids of built-in types never change
 INT2, INT4, INT8, FLOAT4, FLOAT8, MONEY, NUMERIC = 21, 23, 20, 700, 701, 790, 1700
 TEXT, VARCHAR = 25, 1043

@@ -74,7 +74,7 @@ class Reach:
 
     def _statements(self, name: str) -> str:
         database, admin = _quoted(name), _quoted(self.admin)
-        if name == self.base:
+        if name == self.base and name not in MAINTENANCE_DATABASES:
             return f"ALTER DATABASE {database} ALLOW_CONNECTIONS false;"
         return (
             f"REVOKE CONNECT ON DATABASE {database} FROM PUBLIC;"

@@ -1,14 +1,13 @@
-"""The grader's view of a branch: every question in a read-only transaction that is rolled back.
+"""The grader's view of a branch.
 
-What stands on the branch is not trusted: settings are made anew for every question (an agent's
-function may change them), every name in our SQL is qualified, and a role's or server's fault is
-told apart from the branch's.
+Every name in the SQL is qualified, and the fault of a role or the server is told apart from that
+of what stands on the branch.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import errors, sql
@@ -24,34 +23,21 @@ from proctor_grader.warehouse.base import (
     TableShape,
 )
 from proctor_grader.warehouse.postgres import catalog, query
+from proctor_grader.warehouse.postgres.asking import ReadOnlySession
 from proctor_grader.warehouse.postgres.catalog import TypedColumn
-from proctor_grader.warehouse.postgres.faults import connect_fault, first_line, query_fault
-from proctor_grader.warehouse.postgres.names import APPLICATION
-from proctor_grader.warehouse.postgres.session import LIMITS, Session, connect, startup_options
+from proctor_grader.warehouse.postgres.faults import connect_fault, first_line
 from proctor_grader.warehouse.postgres.url import parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from proctor_grader.warehouse.base import Warehouse
+    from proctor_grader.warehouse.postgres.session import Session
 
 ENGINE = "postgres"
 _COUNTS_AT_ONCE = 200
 _SHOWN = 5
-# however role and database are set: one spelling of every value
-_SETTINGS = {
-    "row_security": "off",  # an error instead of rows that a policy hides
-    "datestyle": "ISO, YMD",
-    "intervalstyle": "postgres",
-    "timezone": "UTC",
-    "extra_float_digits": "1",
-    "bytea_output": "hex",
-    "lc_monetary": "C",
-    "xmloption": "content",
-    "quote_all_identifiers": "off",
-}
-_Answer = TypeVar("_Answer")
 
 
 class PostgresWarehouse:
@@ -69,12 +55,7 @@ class PostgresWarehouse:
         Raises:
             psycopg.Error: of connecting.
         """
-        options = startup_options({"default_transaction_read_only": "on"})
-        ours = {**LIMITS, "application_name": APPLICATION, "options": options}
-        self._parameters = {**parameters, **ours}
-        self._timeout_seconds = timeout_seconds
-        self._session: Session | None = connect(self._parameters)
-        self._is_closed = False
+        self._asking = ReadOnlySession(parameters, timeout_seconds)
 
     @property
     def engine(self) -> str:
@@ -89,7 +70,7 @@ class PostgresWarehouse:
             session.execute("SET LOCAL search_path = pg_catalog")
             return path, session.execute(catalog.RELATIONS).fetchall()
 
-        ((path,),), rows = self._ask(answer)
+        ((path,),), rows = self._asking.ask(answer)
         visible: dict[str, str] = {}
         for schema in reversed(path):
             visible |= {row[1]: schema for row in rows if row[0] == schema}
@@ -135,6 +116,9 @@ class PostgresWarehouse:
 
     def dump(self, relation: Relation, path: Path, *, limit: int | None, max_bytes: int) -> int:
         """Write rows to a new DuckDB file as text; the file is whole or not there."""
+        # late: it needs duckdb, which no other question does
+        from proctor_grader.warehouse.postgres.capture import write_capture  # noqa: PLC0415
+
         typed = self._typed_columns(relation)
         by_text = {
             one.column.name
@@ -144,9 +128,9 @@ class PostgresWarehouse:
         copy = query.copy_rows(relation, typed, by_text, limit)
         names = [one.column.name for one in typed]
 
-        from proctor_grader.warehouse.postgres.capture import write_capture  # noqa: PLC0415 - duckdb
-
-        return self._ask(lambda session: write_capture(session, copy, path, names, max_bytes))
+        return self._asking.ask(
+            lambda session: write_capture(session, copy, path, names, max_bytes)
+        )
 
     def estimated_bytes(self, relation: Relation) -> int:
         """The size on disk of a table, the planner's guess for a view."""
@@ -179,7 +163,7 @@ class PostgresWarehouse:
                 for (oid, schema, name, _), count in zip(tables, counts, strict=True)
             ]
 
-        found = self._ask(answer)
+        found = self._asking.ask(answer)
         return tuple(sorted(found, key=lambda one: (one.schema.encode(), one.name.encode())))
 
     def behind(self, relation: Relation) -> tuple[str, ...]:
@@ -194,8 +178,15 @@ class PostgresWarehouse:
 
     def close(self) -> None:
         """Let go of the connection."""
-        self._is_closed = True
-        self._let_go()
+        self._asking.close()
+
+    def end_agents_sessions(self) -> None:
+        """End what the branch's agent left running in the database: its time is over.
+
+        A statement of a killed agent goes on in the server, and may change what is read, or hold
+        a lock that would keep the reader waiting.
+        """
+        self._rows(catalog.END_AGENTS_SESSIONS, {})
 
     def _relation_id(self, relation: Relation) -> int:
         given = {"schema": relation.schema, "name": relation.name}
@@ -211,7 +202,7 @@ class PostgresWarehouse:
             session.execute("SET LOCAL search_path = pg_catalog")
             return _columns_of(session, [oid])[oid]
 
-        return self._ask(answer)
+        return self._asking.ask(answer)
 
     def _has_order(self, relation: Relation, typed: TypedColumn) -> bool:
         if typed.type_oid in catalog.PLAIN_TYPES:
@@ -233,75 +224,14 @@ class PostgresWarehouse:
                 return session.execute(text.encode(), values).fetchall()
             return session.execute(text).fetchall()
 
-        return self._ask(answer)
-
-    def _ask(self, answer: Callable[[Session], _Answer]) -> _Answer:
-        """Answer in a transaction of its own; once more if the session was ended meanwhile."""
-        if self._is_closed:
-            raise WarehouseError("the reader is closed")
-        try:
-            return self._answer_once(answer)
-        except WarehouseError as error:
-            if self._session is not None:
-                raise
-            lost = error.__cause__
-        return self._answer_again(answer, lost)
-
-    def _answer_again(
-        self, answer: Callable[[Session], _Answer], lost: BaseException | None
-    ) -> _Answer:
-        try:
-            return self._answer_once(answer)
-        except WarehouseError as error:
-            ended = errors.AdminShutdown
-            if not (isinstance(lost, ended) and isinstance(error.__cause__, ended)):
-                raise
-            again = error
-        # ended twice by the same question while the server is well: what it calls ends sessions
-        self._answer_once(lambda session: session.execute("SELECT 1"))
-        raise QueryError("reading it ends the session that reads it") from again
-
-    def _answer_once(self, answer: Callable[[Session], _Answer]) -> _Answer:
-        try:
-            if self._session is None:
-                self._session = connect(self._parameters)
-            self._session.execute(self._preamble())
-            return answer(self._session)
-        except (psycopg.Error, UnicodeError) as error:
-            if (
-                self._session is not None
-                and self._session.pgconn.status != psycopg.pq.ConnStatus.OK
-            ):
-                self._let_go()
-            raise query_fault(error, timeout_seconds=self._timeout_seconds) from error
-        finally:
-            self._roll_back()
-
-    def _preamble(self) -> sql.Composed:
-        begin = sql.SQL("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        settings = {"statement_timeout": f"{int(self._timeout_seconds * 1000)}ms", **_SETTINGS}
-        to = sql.SQL("SET LOCAL {} TO {}")
-        made = [to.format(sql.Identifier(n), sql.Literal(v)) for n, v in settings.items()]
-        return sql.SQL("; ").join([begin, *made])
-
-    def _roll_back(self) -> None:
-        """Undo whatever a function on the branch did to the session's settings."""
-        if self._session is None:
-            return
-        try:
-            self._session.execute("ROLLBACK")
-        except psycopg.Error:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        if self._session is not None:
-            self._session.close()
-        self._session = None
+        return self._asking.ask(answer)
 
 
 @contextmanager
 def open_reader(dsn: str) -> Iterator[Warehouse]:
     """Open the grader's read-only view of a branch by its `grader_dsn`; closes on exit.
+
+    Sessions that the branch's agent left behind are ended first.
 
     Raises:
         WarehouseError: the branch can't be reached, or refuses the grader's role.

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from proctor_grader.warehouse.postgres.session import Server, Session
 
 REMOVAL_SECONDS = 45.0
+"""How long to try again."""
+
+DROP_TIMEOUT_SECONDS = 600
 _FIRST_WAIT_SECONDS = 0.02
 _LONGEST_WAIT_SECONDS = 1.0
 # a session is still in the way, or somebody else removes the same branch at the same time
@@ -79,8 +82,12 @@ def _remove(server: Server, session: Session, name: str, found: Found) -> None:
         identifier = sql.Identifier(name)
         if database.is_template and not database.is_invalid:
             session.execute(sql.SQL("ALTER DATABASE {} IS_TEMPLATE false").format(identifier))
+        # the server writes everything to disk first, which a busy one may need minutes for
+        limit = sql.Literal(f"{DROP_TIMEOUT_SECONDS}s")
+        session.execute(sql.SQL("SET statement_timeout = {}").format(limit))
         # not FORCE: it refuses to end an autovacuum worker, which the plain form does by itself
         session.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(identifier))
+        session.execute("RESET statement_timeout")
     drop_roles(server, session, name, found)
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from proctor_grader.errors import WarehouseError
+from proctor_grader.errors import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,20 +34,21 @@ def remove_folder(path: Path, *, seconds: float) -> None:
     too long, and no more than two are open at a time.
 
     Raises:
-        WarehouseError: something resists, or time is over; what is gone stays gone.
+        TransientError: something resists, or time is over; what is gone stays gone.
     """
     try:
-        parent = os.open(path.parent, _FOLDER)
+        parent = os.open(path.parent.resolve(), _FOLDER)
     except FileNotFoundError:
         return
     try:
         with suppress(FileNotFoundError):
             _Removal(time.monotonic() + seconds).remove(parent, path.name, None)
     except OSError as error:
-        raise WarehouseError(
+        raise TransientError(
             f"can't be removed: {error.strerror} ({error.filename})",
             where=str(path),
             remedy="remove it by hand",
+            reason="NotRemoved",
         ) from error
     finally:
         os.close(parent)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor_grader.errors import WarehouseError
-from proctor_grader.warehouse.duckdb.removal import remove_folder
+from proctor_grader.errors import TransientError
+from proctor_grader.removal import remove_folder
 
 
 def deep(folder: Path, levels: int) -> None:
@@ -94,7 +94,7 @@ def test_time_over_leaves_the_rest_for_the_next_try(tmp_path: Path) -> None:
     folder = tmp_path / "branch"
     folder.mkdir()
     (folder / "file").touch()
-    with pytest.raises(WarehouseError, match="can't be removed") as caught:
+    with pytest.raises(TransientError, match="can't be removed") as caught:
         remove_folder(folder, seconds=-1)
     assert caught.value.where == str(folder)
     remove_folder(folder, seconds=60)
