@@ -93,7 +93,8 @@ def result_row(result: UnitResult, record: RunRecord, task: Task | None) -> dict
     items = [item.to_json() for item in result.items]
     stages = list(result.stages.values())
     usd = as_decimal(result.usage.get("usd"))
-    tokens = as_decimal(result.usage.get("tokens"))
+    told = [as_decimal(value) for key, value in result.usage.items() if key.endswith("tokens")]
+    tokens = [value for value in told if value is not None]
     return {
         "run": record.id,
         "set": record.set_name,
@@ -118,7 +119,7 @@ def result_row(result: UnitResult, record: RunRecord, task: Task | None) -> dict
         "ended_at": max((each.ended_at for each in stages if each.ended_at), default=None),
         "seconds": seconds_of(result),
         **{f"seconds_{name}": stage.seconds for name, stage in result.stages.items()},
-        "tokens": None if tokens is None else int(tokens),
+        "tokens": int(sum(tokens)) if tokens else None,
         "usd": None if usd is None else str(usd),
         "usage": dump_json(dict(result.usage)),
         "details": dump_json(dict(result.details)),

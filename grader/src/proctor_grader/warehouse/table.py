@@ -115,7 +115,13 @@ def open_local_leftovers(options: AdapterOptions) -> BranchAdapter:
 
 
 def is_local(url: str) -> bool:
-    """Whether a warehouse's branches are files on this machine; False for what names no engine."""
+    """Whether a warehouse's branches are files on this machine.
+
+    Args:
+        url: or what an adapter calls its location, for a file its absolute path.
+    """
+    if url.startswith("/"):
+        return True
     try:
         return engine_of(url) == DUCKDB
     except UserError:

@@ -50,7 +50,6 @@ class RunOptions:
     agent_path: tuple[str, ...] = ()
     timeouts: Timeouts = field(default_factory=Timeouts)
     gates: GateSpec = field(default_factory=GateSpec)
-    report: bool = True
 
 
 @dataclass(frozen=True, slots=True)
