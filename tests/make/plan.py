@@ -200,6 +200,8 @@ class FakeWorld:
     children: dict[object, Child] = field(default_factory=dict)
     cancel: Cancel | None = None
     halt: Halt | None = None
+    suspended: bool = False
+    live_seconds: float = 0.0
     ended: RunVerdict | None = None
     agent_starts: dict[UnitId, int] = field(default_factory=dict)
     finish_verdict: RunVerdict | None = None
@@ -230,7 +232,16 @@ class FakeWorld:
             stages=dict(self.run_stages),
             cancel=self.cancel,
             halt=self.halt,
+            suspended=self.suspended,
+            live_seconds=self.live_seconds,
         )
+
+    def advance(self, to: datetime) -> None:
+        """Let time pass; the run's own clock ticks only while a unit lives."""
+        passed = max(0.0, (to - self.now).total_seconds())
+        self.now += timedelta(seconds=passed)
+        if self.living:
+            self.live_seconds += passed
 
     def apply(self, action: Action) -> None:
         """Carry out one action; every assertion here is a rule that always holds."""
@@ -244,6 +255,7 @@ class FakeWorld:
                 one.result = one.result or RecordedResult(action.verdict, action.cause)
             case RetireUnit(unit=unit):
                 if unit in self.living:
+                    self._assert_over(unit)
                     self.retired[unit] = self.living.pop(unit)
             case HaltRun(halt=halt):
                 self.halt = self.halt or halt
@@ -260,8 +272,26 @@ class FakeWorld:
             case StopRunStage(stage=stage):
                 self._stop(stage, action.reason, action.force)
 
+    def _assert_over(self, unit: UnitId) -> None:
+        left = [key for key in self.branches if key[0] == unit]
+        assert all(self._was_given_up(key) for key in left), "a retired unit left a branch"
+        running = [key for key in self.children if isinstance(key, tuple) and key[0] == unit]
+        assert not running, "a retired unit left something running"
+        assert self.living[unit].result is not None or self.halt is not None
+
     def _start(self, action: StartStage) -> None:
         assert action.unit not in self.retired, "a finished unit stays finished"
+        others = [key for key in self.children if isinstance(key, tuple) and key[0] == action.unit]
+        assert not set(others) - {(action.unit, action.attempt, action.stage)}, "one at a time"
+        if self.cancel is not None:
+            assert action.unit in self.living, "nothing new starts in a cancelled run"
+            assert action.stage not in (Stage.BRANCH, Stage.SETUP, Stage.AGENT)
+            if self.cancel.namespace_terminating:
+                assert action.stage is Stage.DROP, "a namespace that goes is only cleaned up"
+        if self.halt is not None:
+            assert action.stage in (Stage.TEARDOWN, Stage.DROP), "a halted run only cleans up"
+        if self.suspended:
+            assert action.unit in self.living, "nothing new starts in a suspended run"
         if action.unit not in self.living:
             unit = next(one for one in self.units if one.id == action.unit)
             self.living[action.unit] = FakeUnit(unit)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,8 +27,11 @@ from proctor_operator.plan.snapshot import (
 from proctor_operator.plan.spec import Limits, RunSpec, Timeouts
 from tests.make.plan import FakeWorld, make_unit
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 MAX_STEPS = 6_000
-RELAXED = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 units = st.lists(
     st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=6
@@ -63,10 +68,11 @@ class History:
         self.drop_failures: dict[tuple[str, int], int] = {}
         self.faulty_units: set[str] = set()
 
-    def run(self, *, cancel_after: int | None = None) -> None:
+    def run(self, happens: Mapping[int, Callable[[FakeWorld], None]] | None = None) -> None:
+        """Go on to the end; at given steps, something is done to the world."""
         for step in range(MAX_STEPS):
-            if cancel_after == step:
-                self.world.cancel = Cancel()
+            if happens and step in happens:
+                happens[step](self.world)
             if self.plan():
                 return
             self.happen()
@@ -76,11 +82,14 @@ class History:
         """Plan and apply; a crash loses the rest of the actions, a repeat does them twice."""
         snapshot = self.world.snapshot()
         decision = plan_run(snapshot)
+        is_at_rest = self.world.suspended and not self.world.living
         assert plan_run(snapshot) == decision, "the same snapshot gives the same decision"
         if decision.end is not None:
             self.world.ended = decision.end
             return True
-        assert decision.actions or decision.wake_at is not None, "every state has a deadline"
+        if not decision.actions and not is_at_rest:
+            assert decision.wake_at is not None, "every state has a deadline"
+            assert decision.wake_at > snapshot.now, "nobody is woken to do nothing"
         for action in decision.actions:
             if self.random.random() < self.crashes:
                 if self.random.random() < 0.5:
@@ -90,15 +99,15 @@ class History:
             if self.random.random() < 0.1:
                 self.world.apply(action)
         if not decision.actions and decision.wake_at is not None and not self.world.children:
-            self.world.now = max(self.world.now, decision.wake_at)
+            self.world.advance(decision.wake_at)
         if self.faults and decision.wake_at is not None and self.random.random() < 0.02:
-            self.world.now = max(self.world.now, decision.wake_at)
+            self.world.advance(decision.wake_at)
         return False
 
     def happen(self) -> None:
         """Let something happen in the world: a child ends somehow, or time passes."""
         world, random = self.world, self.random
-        world.now += timedelta(seconds=random.choice((0, 0.1, 1, 5)))
+        world.advance(world.now + timedelta(seconds=random.choice((0, 0.1, 1, 5))))
         if not world.children:
             return
         key = random.choice(list(world.children))
@@ -127,7 +136,7 @@ class History:
         elif kind == "lost":
             world.end(key, StageState.LOST, zombie=random.random() < 0.5)
         elif kind == "hang":
-            world.now += timedelta(seconds=8_000)
+            world.advance(world.now + timedelta(seconds=8_000))
         elif not isinstance(key, RunStage) and key[2] is Stage.AGENT:  # type: ignore[index]
             world.end(key, StageState.FAILED, cause=Cause.INFRA, reason=EVIDENCE_NOT_STORED)
 
@@ -226,12 +235,22 @@ def test_faults_never_lose_a_unit_leave_a_branch_or_change_a_verdict(
     faults=st.sampled_from([0, 0.2]),
     crashes=st.sampled_from([0, 0.1]),
     after=st.integers(0, 60),
+    namespace_terminating=st.booleans(),
 )
 def test_cancelled_run_ends_with_nothing_left(
-    units: list[Unit], spec: RunSpec, random: Random, faults: float, crashes: float, after: int
+    units: list[Unit],
+    spec: RunSpec,
+    random: Random,
+    faults: float,
+    crashes: float,
+    after: int,
+    namespace_terminating: bool,
 ) -> None:
+    def cancel(world: FakeWorld) -> None:
+        world.cancel = Cancel(namespace_terminating=namespace_terminating)
+
     world = FakeWorld(spec, units)
-    History(world, random, faults=faults, crashes=crashes).run(cancel_after=after)
+    History(world, random, faults=faults, crashes=crashes).run({after: cancel})
     assert_nothing_left(world)
     assert world.ended is not None
     if world.cancel is not None and not world.run_stages.get(RunStage.PREPARE):
@@ -240,6 +259,48 @@ def test_cancelled_run_ends_with_nothing_left(
         assert unit.result is not None
         if unit.result.verdict is Verdict.CANCELLED:
             assert unit.result.cause is None
+
+
+@RELAXED
+@given(
+    units=units,
+    spec=specs,
+    random=randoms,
+    faults=st.sampled_from([0, 0.2]),
+    at=st.tuples(st.integers(0, 30), st.integers(0, 60)).map(sorted),
+)
+def test_suspended_run_starts_nothing_new_and_goes_on_later(
+    units: list[Unit], spec: RunSpec, random: Random, faults: float, at: list[int]
+) -> None:
+    def suspend(world: FakeWorld) -> None:
+        world.suspended = True
+
+    def go_on(world: FakeWorld) -> None:
+        world.suspended = False
+
+    world = FakeWorld(spec, units)
+    History(world, random, faults=faults, crashes=0.05).run({at[0]: suspend, at[1] + 1: go_on})
+    assert_nothing_left(world)
+    if world.run_stages[RunStage.PREPARE].state is StageState.SUCCEEDED:
+        assert all(world.retired[one.id].result is not None for one in units)
+
+
+@RELAXED
+@given(units=units, spec=specs, random=randoms, faults=st.sampled_from([0, 0.2]))
+def test_run_with_a_time_of_its_own_ends_in_it_and_leaves_nothing(
+    units: list[Unit], spec: RunSpec, random: Random, faults: float
+) -> None:
+    bound = random.choice((1.0, 10.0, 100.0))
+    world = FakeWorld(replace(spec, timeouts=Timeouts(run=bound)), units)
+    History(world, random, faults=faults, crashes=0.05).run()
+    assert_nothing_left(world)
+    assert world.ended is not None
+    if (
+        world.cancel is not None
+        and world.run_stages[RunStage.PREPARE].state is StageState.SUCCEEDED
+    ):
+        assert world.live_seconds >= bound
+        assert (world.ended.end, world.ended.reason) == (RunEnd.CANCELLED, "RunDeadlineExceeded")
 
 
 @RELAXED

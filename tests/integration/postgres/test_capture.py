@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proctor_grader.errors import QueryError
@@ -131,6 +131,7 @@ TEXT = (
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@example(rows=[("\\N", None), ("", "\r\n"), (None, "\\N"), ('"', "NULL")])
 @given(rows=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=120))
 def test_any_text_survives_the_capture(
     standing: Standing,

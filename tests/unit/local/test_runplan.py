@@ -12,10 +12,11 @@ import pytest
 from proctor_grader.errors import UserError
 from proctor_grader.gates import GateSpec
 from proctor_grader.model.criterion import ModelExpectation, ModelRebuiltCriterion
-from proctor_grader.model.task import EvalSet, Task, TaskClass, TaskId
+from proctor_grader.model.task import EvalSet, ScriptSettings, Task, TaskClass, TaskId
 from proctor_operator.local.runplan import (
     RunOptions,
     RunPlan,
+    for_set,
     new_run_id,
     refuse_writes_without_warehouse,
     units_of,
@@ -104,3 +105,21 @@ def test_run_without_warehouse_has_no_branches() -> None:
     assert not PLAN.spec().has_warehouse
     named = replace(PLAN, options=replace(PLAN.options, warehouse="/w.duckdb"))
     assert named.spec().has_warehouse
+
+
+@pytest.mark.parametrize(
+    ("of_set", "expected"),
+    [
+        pytest.param(7200, 7200, id="the-set-names-one"),
+        pytest.param(None, 60, id="the-set-names-none"),
+    ],
+)
+def test_plan_waits_for_scripts_as_long_as_they_may_take_where(
+    of_set: int | None, expected: float
+) -> None:
+    settings = ScriptSettings(timeout_seconds=of_set)
+    eval_set = EvalSet("eval-json", "s", "", (WRITE,), setup=settings)
+    options = RunOptions(agent="oracle", timeouts=Timeouts(agent=5, setup=60, teardown=60))
+    spec = replace(PLAN, options=for_set(options, eval_set)).spec()
+    assert (spec.timeouts.setup, spec.timeouts.teardown) == (expected, expected)
+    assert spec.timeouts.agent == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,27 @@ def test_run_whose_process_was_killed_is_gone(state: LocalState) -> None:
     assert held.folder.id == RUN
     assert held.folder.read_record() == RECORD
     held.release(remove=True)
+
+
+def test_sweeper_never_takes_a_run_that_is_just_being_started(state: LocalState) -> None:
+    is_over = threading.Event()
+
+    def sweep() -> None:
+        while not is_over.is_set():
+            state.alive()
+            for held in state.gone():
+                held.release(remove=True)
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        for number in range(200):
+            held = state.hold(RunId(f"run-{number}"), RECORD)
+            assert held.folder.read_record() == RECORD
+            held.release(remove=True)
+    finally:
+        is_over.set()
+        sweeper.join()
 
 
 def test_record_that_was_cut_off_reads_as_empty(state: LocalState) -> None:

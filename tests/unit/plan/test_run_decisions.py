@@ -27,8 +27,10 @@ from proctor_operator.plan.snapshot import (
     Halt,
     RecordedResult,
     RunStage,
+    StageObservation,
     StageState,
     Tally,
+    WaitingUnit,
 )
 from proctor_operator.plan.spec import RunSpec, Timeouts
 from tests.make.plan import (
@@ -185,6 +187,94 @@ def test_units_wait_no_longer_than_the_earliest_deadline() -> None:
         B, branch=OK, agent=OK, facts=facts, grade=running(10)
     )
     assert decide(builder).wake_at == START + timedelta(seconds=910)
+
+
+def test_run_with_no_unit_to_judge_is_complete() -> None:
+    assert decide(RUN.but(stages={**CLEAN, RunStage.FINISH: OK})).end == COMPLETE
+
+
+def test_suspended_run_with_units_left_neither_ends_nor_cleans_up() -> None:
+    assert decide(RUN.waiting(A).but(suspended=True, tally=Tally(passed=1))) == Decision()
+
+
+def test_fewer_slots_than_living_units_start_nothing() -> None:
+    spec = RunSpec(parallelism=1, has_warehouse=True)
+    builder = make_snapshot(spec).with_unit(A, branch=running()).with_unit(B, branch=running())
+    assert decide(builder.waiting(C, make_unit("d"), make_unit("e"))).actions == ()
+
+
+def test_first_stage_and_attempt_of_a_waiting_unit() -> None:
+    resumed = RUN.but(waiting=(WaitingUnit(A, first_attempt=4),))
+    assert decide(resumed).actions == (StartStage(A.id, 4, Stage.BRANCH),)
+    bare = make_snapshot(RunSpec(has_warehouse=False)).waiting(A)
+    assert decide(bare).actions == (StartStage(A.id, 1, Stage.AGENT),)
+
+
+def test_halted_run_is_halted_once_and_then_cleans_up() -> None:
+    builder = RUN.with_unit(A, branch=OK, agent=failed("StoreFull", retryable=False))
+    assert decide(builder.but(halt=Halt("StoreFull", ""))).actions == (
+        StartStage(A.id, 1, Stage.DROP),
+    )
+
+
+def test_run_past_its_time_is_cancelled_once_and_then_waits_for_what_is_cleaned_up() -> None:
+    spec = RunSpec(has_warehouse=True, timeouts=Timeouts(run=100))
+    late = make_snapshot(spec).but(cancel=Cancel("RunDeadlineExceeded"), live_seconds=150.0)
+    result = RecordedResult(Verdict.CANCELLED, None)
+    dropping = late.with_unit(A, branch=OK, result=result, drop=running())
+    assert decide(dropping) == Decision(wake_at=START + timedelta(seconds=300 + 300))
+
+
+def test_units_that_live_are_planned_even_if_preparing_is_not_known_to_have_succeeded() -> None:
+    builder = RUN.with_unit(A, branch=OK).but(stages={RunStage.PREPARE: failed()})
+    assert decide(builder).actions == (StartStage(A.id, 1, Stage.AGENT),)
+
+
+@pytest.mark.parametrize(
+    ("stage", "before", "own_seconds"),
+    [
+        (RunStage.PREPARE, {}, 1800),
+        (RunStage.CLEANUP, {RunStage.PREPARE: OK}, 300),
+        (RunStage.FINISH, CLEAN, 1800),
+    ],
+)
+def test_stage_of_the_run_has_a_deadline_of_its_own(
+    stage: RunStage, before: dict[RunStage, StageObservation], own_seconds: int
+) -> None:
+    builder = RUN.but(stages={**before, stage: running()})
+    assert decide(builder).wake_at == START + timedelta(seconds=own_seconds + 300)
+
+
+@pytest.mark.parametrize("stage", [RunStage.CLEANUP, RunStage.FINISH])
+def test_cancel_does_not_stop_the_end_of_a_run(stage: RunStage) -> None:
+    stages = {**CLEAN, stage: running()}
+    assert decide(RUN.but(stages=stages, cancel=Cancel())).actions == ()
+
+
+def test_preparation_that_a_cancel_stops_is_asked_once_and_not_tried_again() -> None:
+    asked = replace(running(), stop_requested_at=START, stop_reason="Cancelled")
+    cancelled = RUN.waiting(A).but(cancel=Cancel())
+    assert decide(cancelled.but(stages={RunStage.PREPARE: asked})) == Decision(
+        wake_at=START + timedelta(seconds=60)
+    )
+    stopped = cancelled.but(stages={RunStage.PREPARE: failed()}).at(60)
+    assert decide(stopped).actions == (StartRunStage(RunStage.CLEANUP),)
+
+
+def test_stage_of_the_run_is_tried_again_later_with_the_same_verdict() -> None:
+    broken = RUN.but(tally=Tally(passed=1), stages={**CLEAN, RunStage.FINISH: failed(tries=2)})
+    assert decide(broken) == Decision(wake_at=START + timedelta(seconds=2))
+    assert decide(broken.at(2)).actions == (StartRunStage(RunStage.FINISH, 3, COMPLETE),)
+
+
+def test_preparation_lost_without_a_reason_still_gives_the_run_one() -> None:
+    lost = replace(failed("", tries=3, state=StageState.LOST), message="")
+    ended = RUN.waiting(A).but(stages={RunStage.PREPARE: lost, RunStage.CLEANUP: OK})
+    assert decide(ended).end == RunVerdict(RunEnd.FAILED, "PrepareFailed")
+
+
+def test_every_unit_with_a_verdict_counts_as_judged() -> None:
+    assert Tally(1, 2, 3, 4, 5, 6).judged == 15
 
 
 def test_succeeded_is_not_failed() -> None:

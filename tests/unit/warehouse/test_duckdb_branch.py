@@ -420,6 +420,60 @@ def test_an_instance_in_use_is_closed_when_it_is_given_back(shop: Shop) -> None:
     assert list((shop.options.branches_dir / ".readers").iterdir()) == []
 
 
+def test_a_branch_is_copied_for_reading_where_it_cannot_be_linked(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch = shop.branch("CREATE TABLE t AS SELECT 1 AS a")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with shop.adapter.open_reader(branch) as reader:
+        assert reader.row_count(table("t")) == 1
+
+
+def test_a_reader_without_room_for_its_link_says_so(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch = shop.adapter.create("eval-1", MARK)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StoreFull), shop.adapter.open_reader(branch):
+        pass
+
+
+def test_an_adapter_without_a_base_makes_no_branch(shop: Shop) -> None:
+    leftovers = open_leftovers(shop.options)
+    assert leftovers.location == str(shop.options.branches_dir)
+    assert leftovers.privileges() == ()
+    with pytest.raises(BranchError, match="no base"):
+        leftovers.create("eval-1", MARK)
+    assert leftovers.list_marked() == ()
+    assert os.listdir(shop.options.branches_dir) == []
+
+
+def test_a_folder_that_appears_meanwhile_is_left_alone(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shop.options.branches_dir / "eval-1"
+    fsync = os.fsync
+
+    def appear(handle: int) -> None:
+        fsync(handle)
+        os.mkdir(folder)
+        (folder / "precious").write_text("mine")
+
+    monkeypatch.setattr(os, "fsync", appear)
+    with pytest.raises(BranchError, match="by somebody else"):
+        shop.adapter.create("eval-1", MARK)
+    assert (folder / "precious").read_text() == "mine"
+    assert shop.adapter.list_marked() == ()
+
+
 def test_two_readers_in_one_thread(shop: Shop) -> None:
     one = shop.branch("CREATE TABLE t AS SELECT 1 AS a", name="eval-1")
     two = shop.branch("CREATE TABLE t AS SELECT 1 AS a FROM range(2)", name="eval-2")

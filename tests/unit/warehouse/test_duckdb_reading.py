@@ -272,7 +272,7 @@ def test_ctrl_c_ends_a_query_and_is_nobodys_fault() -> None:
         "import duckdb\n"
         "from proctor_grader.warehouse.base import Relation, RelationKind\n"
         "from proctor_grader.warehouse.duckdb import DuckDBWarehouse\n"
-        "connection = duckdb.connect()\n"
+        "connection = duckdb.connect(config={'threads': 1})\n"
         "connection.execute('CREATE VIEW v AS SELECT count(*) AS a FROM range(10000000000000)')\n"
         "reader = DuckDBWarehouse(connection, 'memory')\n"
         "try:\n"

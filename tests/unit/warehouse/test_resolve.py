@@ -44,6 +44,7 @@ def test_resolve_relation(there: str, name: str, found: str | None) -> None:
         pytest.param("marts.t raw.t", "t", "marts.t raw.t", id="two-schemas-none-the-default"),
         pytest.param("marts.aB marts.Ab", "marts.AB", "marts.aB marts.Ab", id="two-by-case"),
         pytest.param("main.aB main.Ab", "ab", "main.aB main.Ab", id="two-by-case-in-the-default"),
+        pytest.param("main.t Main.t", "MAIN.t", "main.t Main.t", id="a-schema-takes-no-default"),
         pytest.param("a.t b.t c.u", "t", "a.t b.t", id="only-those-that-fit"),
     ],
 )

@@ -115,8 +115,6 @@ def row_count_passes(actual: int, expected: int, tolerance: Decimal | None) -> b
         expected: rows asked for.
         tolerance: share of `expected` it may be off by; None for the default of 0.01.
     """
-    if expected == 0:
-        return actual == 0
     allowed = DEFAULT_TOLERANCE if tolerance is None else tolerance
     return abs(actual - expected) <= Fraction(allowed) * expected
 

@@ -45,18 +45,18 @@ def collect(
     Raises:
         StoreError: the store is gone; nothing counts as collected.
     """
-    intake = Intake(store, keys.agent_file, masker, layout.root)
     said, noted, events = ResultReader(), ResultReader(), EventUsageReader()
-    intake.take(layout.input, contract.PROMPT_NAME, contract.MAX_LOG_BYTES)
-    intake.take(layout.logs, contract.STDOUT_LOG, contract.MAX_LOG_BYTES, said)
-    intake.take(layout.logs, contract.STDERR_LOG, contract.MAX_LOG_BYTES)
-    intake.take(layout.output, contract.TRANSCRIPT_FILE, contract.MAX_LOG_BYTES, noted)
-    intake.take(layout.output, contract.EVENTS_FILE, contract.MAX_LOG_BYTES, events)
-    answer, source = _take_answer(intake, layout, said, noted)
-    _take_workspace(intake, layout, masker)
-    if end.output_truncated:
-        intake.notes.append("it printed more than was kept")
-    intake.put(contract.EXIT_FILE, dump_bytes(end.to_json()))
+    with Intake(store, keys.agent_file, masker, layout.root) as intake:
+        intake.take(layout.input, contract.PROMPT_NAME, contract.MAX_LOG_BYTES)
+        intake.take(layout.logs, contract.STDOUT_LOG, contract.MAX_LOG_BYTES, said)
+        intake.take(layout.logs, contract.STDERR_LOG, contract.MAX_LOG_BYTES)
+        intake.take(layout.output, contract.TRANSCRIPT_FILE, contract.MAX_LOG_BYTES, noted)
+        intake.take(layout.output, contract.EVENTS_FILE, contract.MAX_LOG_BYTES, events)
+        answer, source = _take_answer(intake, layout, said, noted)
+        _take_workspace(intake, layout, masker)
+        if end.output_truncated:
+            intake.notes.append("it printed more than was kept")
+        intake.put(contract.EXIT_FILE, dump_bytes(end.to_json()))
     evidence = Evidence(
         answer=answer,
         end=end,
@@ -65,7 +65,7 @@ def collect(
         notes=tuple(dict.fromkeys(intake.notes)),
         files=intake.files,
     )
-    store.put(keys.marker(Stage.AGENT), dump_bytes(_marker(evidence, record)), durable=True)
+    store.put(keys.marker(Stage.AGENT), dump_bytes(_marker(evidence, record)))
     return evidence
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+    from typing import Self
 
     from proctor_grader.store.base import Store
     from proctor_grader.store.redact import Masker
@@ -39,7 +40,7 @@ class Listener(Protocol):
 
 
 class Intake:
-    """Stores what an agent left, and keeps account of it.
+    """Stores what an agent left, and keeps account of it. A context manager: it holds folders open.
 
     Attributes:
         files: object key -> sha256 of what is stored so far.
@@ -63,6 +64,16 @@ class Intake:
         self._key_of = key_of
         self._masker = masker
         self._scratch = scratch
+        self._handles: dict[Path, int | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for handle in self._handles.values():
+            if handle is not None:
+                os.close(handle)
+        self._handles.clear()
 
     def put(self, name: str, data: bytes) -> None:
         """Store bytes that hold no credential."""
@@ -140,10 +151,8 @@ class Intake:
             yield iter(lambda: file.read(_CHUNK_BYTES), b"")
 
     def _open(self, folder: Path, name: str) -> int | None:
-        try:
-            handle = os.open(folder, _FOLDER)
-        except OSError:
-            self.notes.append(f"the folder '{folder.name}' is gone or was replaced")
+        handle = self._handle(folder)
+        if handle is None:
             return None
         try:
             descriptor = os.open(name, _FILE, dir_fd=handle)
@@ -153,11 +162,18 @@ class Intake:
             words = os.strerror(error.errno or 0).lower()
             self.notes.append(f"{name}: left out, it can't be read ({words})")
             return None
-        finally:
-            os.close(handle)
         facts = os.fstat(descriptor)
         if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
             return descriptor
         os.close(descriptor)
         self.notes.append(f"{name}: left out, it is no regular file of its own")
         return None
+
+    def _handle(self, folder: Path) -> int | None:
+        if folder not in self._handles:
+            try:
+                self._handles[folder] = os.open(folder, _FOLDER)
+            except OSError:
+                self._handles[folder] = None
+                self.notes.append(f"the folder '{folder.name}' is gone or was replaced")
+        return self._handles[folder]

@@ -47,8 +47,8 @@ class Store(Protocol):
         Args:
             key: where.
             data: what.
-            durable: whether it must survive a power failure, as markers and results must. Costs a
-                folder store 1 to 2 ms; object stores are durable always.
+            durable: whether it must survive a power failure. Costs a folder store 1 to 2 ms;
+                object stores are durable always.
         """
         ...
 

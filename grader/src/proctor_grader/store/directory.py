@@ -31,9 +31,9 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
 class DirectoryStore:
     """A `Store` in a folder, which the first write makes.
 
-    What must survive a power failure (markers, results) is written durably: file and folders are
-    synced, 1 to 2 ms. Everything else is whole or absent after a crash of the process, and has its
-    digest in a marker.
+    What must survive a power failure (plans, results, `run.json`) is written durably: file and
+    folders are synced, 1 to 2 ms. Everything else is whole or absent after a crash of the process,
+    and has its digest in a marker.
     """
 
     def __init__(self, root: Path) -> None:

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from proctor_operator.plan.spec import RunSpec
 
 
+_NOT_ENDED = "it did not end when it was stopped"
+
+
 class UnitStages(Protocol):
     """What the executor calls; every function runs on a worker thread and is bounded in time."""
 
@@ -267,7 +270,7 @@ class LocalExecutor:
                 state=StageState.LOST,
                 ended_at=self._now(),
                 reason=action.reason,
-                message="it did not end when it was stopped",
+                message=_NOT_ENDED,
             )
             return True
         stop.cancel()
@@ -333,7 +336,11 @@ class LocalExecutor:
             stop.kill()
             self._has_stuck_worker = True
             self._run_stages[action.stage] = replace(
-                seen, state=StageState.LOST, ended_at=self._now(), reason=action.reason
+                seen,
+                state=StageState.LOST,
+                ended_at=self._now(),
+                reason=action.reason,
+                message=f"{action.stage.value}: {_NOT_ENDED}",
             )
             return True
         stop.cancel()

@@ -23,7 +23,7 @@ from proctor_operator.local.agent import open_agent
 from proctor_operator.local.choose import choose_tasks
 from proctor_operator.local.history import finished_runs
 from proctor_operator.local.ready import Ready
-from proctor_operator.local.runplan import refuse_writes_without_warehouse, units_of
+from proctor_operator.local.runplan import for_set, refuse_writes_without_warehouse, units_of
 from proctor_operator.local.state import LocalState
 from proctor_operator.local.sweep import adapter_options
 from proctor_operator.sandbox import choose_sandbox
@@ -77,7 +77,7 @@ def open_parts(
     Raises:
         UserError, RunError, TransientError: as `preflight`.
     """
-    options = request.options
+    options = for_set(request.options, eval_set)
     agent = open_agent(options, units)
     store = open_store(
         request.store_url,

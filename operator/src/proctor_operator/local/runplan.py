@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -123,6 +123,14 @@ class RunPlan:
                 where=where,
                 remedy="start a new run",
             ) from error
+
+
+def for_set(options: RunOptions, eval_set: EvalSet) -> RunOptions:
+    """Return the options with the time that the set gives its own scripts, if it names one."""
+    seconds = eval_set.setup.timeout_seconds
+    if seconds is None:
+        return options
+    return replace(options, timeouts=replace(options.timeouts, setup=seconds, teardown=seconds))
 
 
 def new_run_id(now: datetime | None = None) -> RunId:

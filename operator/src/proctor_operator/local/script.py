@@ -68,7 +68,9 @@ def run_script(
         cwd=set_copy,
         stdout=log,
         stderr=None,
-        timeout_seconds=_seconds(ready, plan, stage),
+        timeout_seconds=plan.options.timeouts.setup
+        if stage is Stage.SETUP
+        else plan.options.timeouts.teardown,
         grace_seconds=contract.AGENT_GRACE_SECONDS,
         max_output_bytes=contract.MAX_LOG_BYTES,
     )
@@ -95,12 +97,6 @@ def _base_environment(layout: Layout) -> dict[str, str]:
     # A script may import what lies beside it.
     del environment["PYTHONSAFEPATH"]
     return environment
-
-
-def _seconds(ready: Ready, plan: RunPlan, stage: Stage) -> float:
-    own = plan.options.timeouts
-    asked = own.setup if stage is Stage.SETUP else own.teardown
-    return ready.eval_set.setup.timeout_seconds or asked
 
 
 def _outcome(end: ProcessEnd, record: StageRecord, path: str) -> StageOutcome:

@@ -182,7 +182,7 @@ class LocalStages:
         )
         work.records[stage.value] = record
         marker = dump_bytes(record.to_json())
-        self._ready.store.put(work.keys.marker(stage), marker, durable=True)
+        self._ready.store.put(work.keys.marker(stage), marker)
         return outcome
 
     def _agent(self, work: AttemptWork, stop: Stop) -> StageOutcome:

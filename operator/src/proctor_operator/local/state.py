@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from proctor_grader.errors import RunError, UserError
+from proctor_grader.errors import RunError, TransientError, UserError
 from proctor_grader.jsontext import dump_bytes, load_json
 from proctor_grader.model.unit import RunId
 from proctor_grader.removal import remove_folder
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 STATE_DIR = "PROCTOR_STATE_DIR"
 _REMOVAL_SECONDS = 600.0
+_GONE = ".gone-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,15 @@ class RunFolder:
         return document if isinstance(document, dict) else {}
 
     def remove(self) -> None:
-        """Remove the folder with all that agents left in it."""
-        remove_tree(self.path)
+        """Remove the folder with all that agents left in it; its name is free at once.
+
+        Raises:
+            TransientError: something is left, under a name that is nobody's.
+        """
+        gone = self.path.with_name(f"{_GONE}{self.path.name}-{secrets.token_hex(4)}")
+        with _guarded(self.path.parent.parent), contextlib.suppress(FileNotFoundError):
+            self.path.rename(gone)
+        remove_tree(gone)
 
 
 @dataclass(slots=True)
@@ -146,8 +154,9 @@ class LocalState:
             RunError: another process holds it.
         """
         folder = RunFolder(self.runs / run_id)
-        folder.path.mkdir(parents=True, exist_ok=True)
-        lock = self._try_lock(folder)
+        with _guarded(self.root):
+            folder.path.mkdir(exist_ok=True)
+            lock = _try_lock(folder)
         if lock is None:
             raise RunError("is running right now", where=run_id, reason="RunAlive")
         folder.work.mkdir(exist_ok=True)
@@ -156,39 +165,57 @@ class LocalState:
 
     def gone(self) -> Iterator[HeldRun]:
         """Hold each run whose process is gone, one after the other; the caller releases it."""
-        for path in sorted(self.runs.iterdir()):
-            if not path.is_dir():
-                continue
-            folder = RunFolder(path)
-            lock = self._try_lock(folder)
+        for path in self.runs.glob(f"{_GONE}*"):
+            with contextlib.suppress(TransientError):
+                remove_tree(path)
+        for folder in self._folders():
+            with _guarded(self.root):
+                lock = _try_lock(folder)
             if lock is not None:
                 yield HeldRun(folder, lock)
 
     def alive(self) -> frozenset[str]:
         """Ids of runs whose lock is held by a process."""
         living = set()
-        for path in self.runs.iterdir():
-            lock = self._try_lock(RunFolder(path)) if path.is_dir() else None
-            if lock is None:
-                living.add(path.name)
-            else:
-                os.close(lock)
+        with _guarded(self.root):
+            for folder in self._folders():
+                lock = _try_lock(folder)
+                if lock is None:
+                    living.add(folder.path.name)
+                else:
+                    os.close(lock)
         return frozenset(living)
 
-    @staticmethod
-    def _try_lock(folder: RunFolder) -> int | None:
-        try:
-            lock = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
+    def _folders(self) -> list[RunFolder]:
+        paths = (path for path in self.runs.iterdir() if not path.name.startswith("."))
+        return [RunFolder(path) for path in sorted(paths) if path.is_dir()]
+
+
+@contextlib.contextmanager
+def _guarded(root: Path) -> Iterator[None]:
+    """Nobody else takes a run's lock, or its folder away, within the block."""
+    guard = os.open(root / "guard", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(guard)
+
+
+def _try_lock(folder: RunFolder) -> int | None:
+    """Take a run's lock; None if a process holds it, or the folder is gone."""
+    try:
+        lock = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(lock)
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                return None
-            raise
-        return lock
+        raise
+    return lock
 
 
 def remove_tree(path: Path) -> None:

@@ -89,14 +89,14 @@ def _drop_expired(
     state: LocalState, adapters: Iterable[BranchAdapter], result: SweepResult
 ) -> None:
     """Drop marked branches whose run has no folder any more, or whose time is over."""
-    now = datetime.now(UTC)
-    alive = state.alive()
     for adapter in adapters:
         try:
             records = adapter.list_marked()
         except ProctorError as error:
             _note(adapter, error, result)
             continue
+        # Only now: a run holds its lock before it makes its first branch.
+        alive, now = state.alive(), datetime.now(UTC)
         for record in records:
             if record.mark.run not in alive or record.mark.expires < now:
                 _drop(adapter, record.name, record.busy, result)

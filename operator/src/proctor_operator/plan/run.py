@@ -106,7 +106,7 @@ def _plan_units(snapshot: Snapshot) -> Decision:
             for waiting in snapshot.waiting[: slots_free(snapshot)]
         ]
     bound = snapshot.spec.timeouts.run
-    if bound is not None and snapshot.living:
+    if bound is not None and snapshot.living and snapshot.cancel is None:
         wakes.append(snapshot.now + timedelta(seconds=bound - snapshot.live_seconds))
     return Decision(tuple(actions), wake_at=min(wakes, default=None))
 

@@ -14,6 +14,8 @@ import sys
 import time
 
 _PATIENCE_SECONDS = 10.0
+_QUIET_ROUNDS = 5
+_PAUSE_SECONDS = 0.002
 _LIMIT_NAME = "Max file locks"
 
 
@@ -33,16 +35,19 @@ def tag_of(pid: int) -> int | None:
 def kill_tagged(first: int, last: int) -> bool:
     """Kill every process with a tag in the range until none is left; False when some stay.
 
-    A process that forks while it is looked for is found in the next round: a round that finds
-    nobody proves that nobody is left who could have forked.
+    One round that finds nobody proves little: a process may fork after its number was listed and
+    end before its tag was read. A daemon does so twice, hence several rounds in a row.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while found := [pid for pid in tagged(first, last) if not _is_dead(pid)]:
+    rounds = 0
+    while rounds < _QUIET_ROUNDS:
+        found = [pid for pid in tagged(first, last) if not _is_dead(pid)]
         for pid in found:
             _kill(pid, first, last)
-        if time.monotonic() > deadline:
+        if found and time.monotonic() > deadline:
             return False
-        time.sleep(0.002)
+        rounds = 0 if found else rounds + 1
+        time.sleep(_PAUSE_SECONDS)
     return True
 
 

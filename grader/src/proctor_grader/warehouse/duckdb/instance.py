@@ -92,7 +92,11 @@ class StandingInstance:
         self._lock = _locked_folder(folder)
         self._attached = ""
         self._catalogs: dict[str, str] = {}
-        self._connection = closed_connection(folder / "spill", reaches=self._data)
+        try:
+            self._connection = closed_connection(folder / "spill", reaches=self._data)
+        except BaseException:
+            self._remove()
+            raise
 
     @contextmanager
     def reading(self, folder: Path, name: str) -> Iterator[DuckDBWarehouse]:
@@ -160,6 +164,9 @@ class StandingInstance:
         """Close the instance and remove its folder."""
         with suppress(*ENGINE_ERRORS):
             self._connection.close()
+        self._remove()
+
+    def _remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
         os.close(self._lock)
 

@@ -242,6 +242,7 @@ def open_reader(dsn: str) -> Iterator[Warehouse]:
     except psycopg.Error as error:
         raise WarehouseError(first_line(str(error), secrets)) from None
     try:
+        reader.end_agents_sessions()
         yield reader
     finally:
         reader.close()
