@@ -1,4 +1,4 @@
-"""Child: one whole run, timed by its phases. `python -m tests.bench.proctor_run KIND UNITS SANDBOX`.
+"""Child: one whole run timed by phase: `python -m tests.bench.proctor_run KIND UNITS SANDBOX`.
 
 What a run imports is imported before; prints the costs of the whole run and of its phases, and the
 most memory that the process ever held.
@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class _Phases:
         """What each phase took, from its mark to the next."""
         spent: dict[str, Any] = {}
         readings = [(name, watch, watch.read()) for name, watch in self.marks]
-        for (name, _, since), (_, _, after) in zip(readings, readings[1:], strict=False):
+        for (name, _, since), (_, _, after) in pairwise(readings):
             spent[name] = {"wall": since.wall - after.wall, "cpu": since.cpu - after.cpu}
         return spent
 
