@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +20,7 @@ from proctor_grader.model.process import Command, View
 from proctor_grader.pod.prepare import Layout, base_environment
 from proctor_operator.sandbox import Stop, choose_sandbox
 from tests.bench.clock import Cost, timed
-from tests.bench.sets import NO_OP, PARALLEL, write_base
+from tests.bench.sets import NO_OP, PARALLEL, bench_folder, write_base
 
 Unit = Callable[[Path], None]
 
@@ -33,8 +32,7 @@ def run_process(_folder: Path) -> None:
 
 
 def main(kind: str, units: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as name:
-        folder = Path(name)
+    with bench_folder() as folder:
         if kind == "sandbox":
             cost = _in_sandbox(folder, units)
         elif kind == "copy":

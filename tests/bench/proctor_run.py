@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import altair  # noqa: F401 - imported by the report otherwise, a second
@@ -23,7 +21,7 @@ from proctor_operator.local.request import RunRequest
 from proctor_operator.local.runplan import RunOptions
 from proctor_operator.local.session import start_run
 from tests.bench.clock import Stopwatch, peak_memory_mb
-from tests.bench.sets import NO_OP, PARALLEL, read_set, write_base, write_set
+from tests.bench.sets import NO_OP, PARALLEL, bench_folder, read_set, write_base, write_set
 
 
 class _Phases:
@@ -61,8 +59,7 @@ class _Phases:
 
 
 def main(kind: str, units: int, sandbox: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="proctor-bench-") as name:
-        folder = Path(name)
+    with bench_folder() as folder:
         os.environ["PROCTOR_STATE_DIR"] = str(folder / "state")
         is_write = kind == "write"
         eval_set = (write_set if is_write else read_set)(folder / "set", units)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.services.part import cache_folder
 
 PARALLEL = 4
 NO_OP = "/bin/true"
 BASE_ROWS = 60_000
 BASE_COLUMNS = 8
+
+
+@contextlib.contextmanager
+def bench_folder() -> Iterator[Path]:
+    """A folder for the block, on the disk that users' own files are on.
+
+    Not below `/tmp`: that is another folder in the sandbox, which would have to make the way there
+    in it, and often another file system.
+    """
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=cache) as name:
+        yield Path(name)
 
 
 def read_set(folder: Path, tasks: int) -> Path:
