@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from proctor_grader.errors import BranchError, ProctorError, UserError, WarehouseError
 from proctor_grader.warehouse.base import Mark
+from proctor_grader.warehouse.postgres.session import LOCK_TIMEOUT_SECONDS
 from tests.integration.postgres.place import EXPIRES, Place
 
 CRASHER = Path(__file__).with_name("crasher.py")
@@ -60,40 +62,40 @@ def place_has(place: Place, name: str) -> bool:
     return not names.isdisjoint(place.left())
 
 
+MAKE = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from proctor_grader.warehouse.base import AdapterOptions, Mark
+from proctor_grader.warehouse.postgres import open_adapter
+url, installation, name = sys.argv[1:]
+mark = Mark(installation, "run-1", datetime(2031, 2, 3, tzinfo=UTC))
+open_adapter(url, AdapterOptions(installation, Path())).create(name, mark)
+"""
+
+
 def test_creation_that_lost_its_client_makes_no_database(place: Place) -> None:
-    place.base.execute(
-        "CREATE TABLE t AS SELECT a, repeat('x', 900) AS s FROM generate_series(1, 100000) a"
-    )
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from datetime import *; from pathlib import Path\n"
-            "from proctor_grader.warehouse.base import *\n"
-            "from proctor_grader.warehouse.postgres import open_adapter\n"
-            "url, installation, name = sys.argv[1:]\n"
-            "mark = Mark(installation, 'r', datetime(2031, 1, 1, tzinfo=UTC))\n"
-            "open_adapter(url, AdapterOptions(installation, Path())).create(name, mark)",
-            place.base.url,
-            place.mark.installation,
-            place.name,
-        ],
-        env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
-    )
     creating = "SELECT pid FROM pg_stat_activity WHERE query ^@ %(q)s AND state = 'active'"
-    query = f'CREATE DATABASE "{place.name}"'
-    while not place.asked(creating, q=query):
-        assert process.poll() is None
-    (record,) = place.adapter.list_marked()
-    assert (record.name, record.busy) == (place.name, True)
-    with pytest.raises(WarehouseError, match="is being made by another process right now"):
-        place.create()
-    process.kill()
-    process.wait()
-    settle(place)
+    arguments = [place.base.url, place.mark.installation, place.name]
+    path = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
+    with place.server.connect() as holder, holder.transaction():
+        holder.execute("LOCK TABLE pg_database IN SHARE MODE")  # keeps CREATE DATABASE waiting
+        process = subprocess.Popen([sys.executable, "-c", MAKE, *arguments], env=path)
+        while not place.asked(creating, q=f'CREATE DATABASE "{place.name}"'):
+            assert process.poll() is None
+        (record,) = place.adapter.list_marked()
+        assert (record.name, record.busy) == (place.name, True)
+        with pytest.raises(WarehouseError, match="is being made by another process right now"):
+            place.create()
+        process.kill()
+        process.wait()
+        killed_at = time.monotonic()
+        settle(place)
+        # by itself, and not by the time limit on waiting for a lock
+        assert time.monotonic() - killed_at < LOCK_TIMEOUT_SECONDS - 1
     assert place.name not in place.left()
     (record,) = place.adapter.list_marked()
-    assert record.busy is False
+    assert (record.name, record.busy) == (place.name, False)
     place.adapter.drop(place.name)
     assert place.left() == []
 

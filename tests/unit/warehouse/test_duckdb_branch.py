@@ -362,7 +362,8 @@ def test_a_creator_killed_while_copying_leaves_a_marked_branch(shop: Shop) -> No
     assert os.listdir(shop.options.branches_dir) == []
 
 
-def test_instance_folders_of_dead_processes_are_removed(shop: Shop) -> None:
+@pytest.mark.parametrize("by_sweep", [False, True], ids=["by-the-next-reader", "by-a-sweep"])
+def test_instance_folders_of_dead_processes_are_removed(shop: Shop, by_sweep: bool) -> None:
     program = (
         "import os, sys\n"
         "from pathlib import Path\n"
@@ -383,6 +384,9 @@ def test_instance_folders_of_dead_processes_are_removed(shop: Shop) -> None:
     )
     (left,) = readers.iterdir()
     assert (left / "data" / "shop.duckdb").exists()
+    if by_sweep:
+        open_leftovers(shop.options).close()
+        assert list(readers.iterdir()) == []
     with shop.adapter.open_reader(branch):
         assert not left.exists()
         assert len(list(readers.iterdir())) == 1

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from proctor_grader.report.task_page import UnitMaterial
 
 INDEX = "index.html"
+UNITS = "units"
 READERS = 8
 """Threads that read evidence ahead; what they read of one unit is bounded, so all of it is."""
 
@@ -57,6 +58,7 @@ def write_report(
     results: Callable[[], Iterator[UnitResult]],
     evidence: EvidenceSource,
     history: Sequence[HistoryPoint] = (),
+    put_page: Callable[[str, bytes], object] | None = None,
 ) -> Path:
     """Write the report's folder, replacing pages of the same names.
 
@@ -67,18 +69,24 @@ def write_report(
         results: gives every unit's result in force, in the order the units' pages are to have.
         evidence: where the units' pages are filled from.
         history: earlier runs of the set, oldest first, without this one.
+        put_page: takes a unit's page by its name below `out`, in place of a file there.
 
     Returns:
         The path of `index.html`.
     """
     write_assets(out / "assets")
-    (out / "units").mkdir(exist_ok=True)
+    if put_page is None:
+        (out / UNITS).mkdir(exist_ok=True)
     several = any(task.title != task.id for task in tasks.values())
     with _Index(record, several_titles=several) as index:
         for material, previous, following in _with_neighbours(_loaded(results(), tasks, evidence)):
             result = material.result
             page = render_unit(material, record, previous=previous, following=following)
-            (out / "units" / page_name(result.unit)).write_bytes(page.encode())
+            name = f"{UNITS}/{page_name(result.unit)}"
+            if put_page is None:
+                (out / name).write_bytes(page.encode())
+            else:
+                put_page(name, page.encode())
             index.add(result, material.task)
         return index.write(out / INDEX, history)
 

@@ -154,37 +154,78 @@ def _character(character: str) -> tuple[bytes, int]:
 _LETTERS = {"\n": b"n", "\r": b"r", "\t": b"t", "\b": b"b", "\f": b"f"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a kind of credential looks like.
+
+    Attributes:
+        needles: in small letters; where none of them is, no credential of the kind is.
+    """
+
+    needles: tuple[str, ...]
+    pattern: re.Pattern[str]
+    replacement: str = MASK
+
+
 # Every repetition is bounded or can't overlap with what follows it, so that the time is linear.
-_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (
+_SHAPES = (
+    _Shape(
+        ("-----begin ",),
+        re.compile(
             r"-----BEGIN ([A-Z0-9]{1,12} ){0,4}PRIVATE KEY( BLOCK)?-----"
-            r"(?:[A-Za-z0-9+/=\s\\:,.()]|-(?!----))*+(?:-----END [A-Z0-9 ]{1,64}-----)?",
-            MASK,
+            r"(?:[A-Za-z0-9+/=\s\\:,.()]|-(?!----))*+(?:-----END [A-Z0-9 ]{1,64}-----)?"
         ),
-        # User info of a URL: `user:password@`, and a long lone name, which is a token. A password
-        # in a DSN may hold a raw slash; in another URL that slash ends the host's port.
-        (r"(postgres(?:ql)?|mysql)://[^\s/:@]{0,256}:[^\s'\"<>]{1,256}@", r"\1://***@"),
-        (r"://(?:[^\s/?#@:'\"<>]{0,256}:[^\s/'\"<>]{1,256}|[^\s/?#@:'\"<>]{20,256})@", "://***@"),
-        (r"(?i)\b(bearer|basic)([ \t]{1,8})[A-Za-z0-9._~+/=-]{8,}+", rf"\1\2{MASK}"),
-        (
+    ),
+    # User info of a URL: `user:password@`, and a long lone name, which is a token. A password
+    # in a DSN may hold a raw slash; in another URL that slash ends the host's port.
+    _Shape(
+        ("://",),
+        re.compile(r"(postgres(?:ql)?|mysql)://[^\s/:@]{0,256}:[^\s'\"<>]{1,256}@"),
+        r"\1://***@",
+    ),
+    _Shape(
+        ("://",),
+        re.compile(r"://(?:[^\s/?#@:'\"<>]{0,256}:[^\s/'\"<>]{1,256}|[^\s/?#@:'\"<>]{20,256})@"),
+        "://***@",
+    ),
+    _Shape(
+        ("bearer", "basic"),
+        re.compile(r"(?i)\b(bearer|basic)([ \t]{1,8})[A-Za-z0-9._~+/=-]{8,}+"),
+        rf"\1\2{MASK}",
+    ),
+    _Shape(
+        ("passw", "pwd", "secret_access_key", "session_token", "api", "x-amz-"),
+        re.compile(
             r"(?i)(passw(?:or)?d|pwd|secret_access_key|session_token|api[_-]?key"
             r"|x-amz-(?:signature|security-token))"
-            r"(['\"]?[ \t]{0,8}[=:][ \t]{0,8}['\"]?)[^\s'\",;&]{6,}+",
-            rf"\1\2{MASK}",
+            r"(['\"]?[ \t]{0,8}[=:][ \t]{0,8}['\"]?)[^\s'\",;&]{6,}+"
         ),
-        (r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b", MASK),
-        (r"\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]{1,12}[-_]){0,3}[A-Za-z0-9_-]{16,}+", MASK),
-        (r"\b(?:gh[opusr]_|github_pat_)[A-Za-z0-9_]{20,}+", MASK),
-        (r"\bglpat-[A-Za-z0-9_-]{16,}+", MASK),
-        (r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}+", MASK),
-        (r"\b(?:hf|npm)_[A-Za-z0-9]{20,}+", MASK),
-        (r"\bdapi[0-9a-f]{32}\b", MASK),
-        (r"\bAIza[A-Za-z0-9_-]{35}", MASK),
-        (r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+", MASK),
-    )
+        rf"\1\2{MASK}",
+    ),
+    _Shape(
+        ("akia", "asia", "abia", "acca"), re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b")
+    ),
+    _Shape(
+        ("sk-", "sk_", "rk-", "rk_", "pk-", "pk_"),
+        re.compile(r"\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]{1,12}[-_]){0,3}[A-Za-z0-9_-]{16,}+"),
+    ),
+    _Shape(
+        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        re.compile(r"\b(?:gh[opusr]_|github_pat_)[A-Za-z0-9_]{20,}+"),
+    ),
+    _Shape(("glpat-",), re.compile(r"\bglpat-[A-Za-z0-9_-]{16,}+")),
+    _Shape(("xox",), re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}+")),
+    _Shape(("hf_", "npm_"), re.compile(r"\b(?:hf|npm)_[A-Za-z0-9]{20,}+")),
+    _Shape(("dapi",), re.compile(r"\bdapi[0-9a-f]{32}\b")),
+    _Shape(("aiza",), re.compile(r"\bAIza[A-Za-z0-9_-]{35}")),
+    _Shape(
+        ("eyj",),
+        re.compile(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+"),
+    ),
 )
+
+
+_NEEDLES = tuple(dict.fromkeys(needle for shape in _SHAPES for needle in shape.needles))
 
 
 def redact_patterns(text: str) -> str:
@@ -193,6 +234,17 @@ def redact_patterns(text: str) -> str:
     Token shapes of common services, `Bearer` headers, private keys, passwords in URLs and settings.
     Linear in the length of the text.
     """
-    for pattern, replacement in _SHAPES:
-        text = pattern.sub(replacement, text)
+    for shape in _SHAPES if not text.isascii() else _shapes_told_by(text.lower()):
+        text = shape.pattern.sub(shape.replacement, text)
     return text
+
+
+def _shapes_told_by(text: str) -> tuple[_Shape, ...]:
+    """The shapes that a text in small letters can hold; most texts hold none.
+
+    Only for ASCII: where letter case is ignored, other letters too may count as one of these.
+    """
+    found = {needle for needle in _NEEDLES if needle in text}
+    if not found:
+        return ()
+    return tuple(shape for shape in _SHAPES if not found.isdisjoint(shape.needles))

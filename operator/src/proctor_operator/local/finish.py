@@ -192,6 +192,7 @@ def _write_outputs(
             results=lambda: _read_lines(lines),
             evidence=evidence,
             history=history_before(store, record),
+            put_page=lambda name, page: store.put(keys.output(REPORT + name), page),
         )
     for path in sorted(report.rglob("*")):
         if path.is_file():

@@ -159,6 +159,10 @@ class DuckDBAdapter:
         with self._pool.reading(path.parent, path.name) as reader:
             yield reader
 
+    def remove_dead_readers(self) -> None:
+        """Remove what readers of killed processes left."""
+        self._pool.remove_dead()
+
     def close(self) -> None:
         """Close the standing instances."""
         self._pool.close()
@@ -256,4 +260,6 @@ def open_adapter(url: str, options: AdapterOptions) -> DuckDBAdapter:
 
 def open_leftovers(options: AdapterOptions) -> DuckDBAdapter:
     """Open an adapter without a base, which can only list, fence, read and drop branches."""
-    return DuckDBAdapter(None, options)
+    adapter = DuckDBAdapter(None, options)
+    adapter.remove_dead_readers()
+    return adapter

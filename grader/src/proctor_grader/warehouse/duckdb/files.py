@@ -220,6 +220,10 @@ def link_database(folder: Path, name: str, into: Path) -> None:
         os.close(handle)
 
 
+_OURS_AND_THE_BRANCHES = 2
+"""Names of a file that nobody linked anywhere else."""
+
+
 class NotADatabaseFile(Exception):
     """Where a database should lie there is something else; the text says what."""
 
@@ -241,9 +245,28 @@ def _link_one(folder: int, name: str, into: Path, *, is_needed: bool) -> None:
             raise
         copy_file(name, target, dir_fd=folder)
     else:
-        with suppress(PermissionError):
-            # an agent may have taken the right to read away; only an owner can give it back
-            os.chmod(target, 0o600)
+        _give_back_rights(target, found)
+
+
+def _give_back_rights(target: Path, expected: os.stat_result) -> None:
+    """Let us read what an agent may have closed, if it is the branch's own file and nothing else.
+
+    The name may have become a link in the meantime, or the file may have another name anywhere on
+    the host: neither is followed, and neither is changed.
+
+    Raises:
+        NotADatabaseFile: the name leads to something else by now.
+    """
+    handle = os.open(target, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_ino != expected.st_ino:
+            raise NotADatabaseFile(f"'{target.name}' was replaced by {_kind(found.st_mode)}")
+        if found.st_nlink == _OURS_AND_THE_BRANCHES:
+            with suppress(PermissionError):
+                os.chmod(f"/proc/self/fd/{handle}", 0o600)
+    finally:
+        os.close(handle)
 
 
 def _kind(mode: int) -> str:
@@ -252,5 +275,6 @@ def _kind(mode: int) -> str:
         stat.S_IFDIR: "a folder",
         stat.S_IFIFO: "a pipe",
         stat.S_IFSOCK: "a socket",
+        stat.S_IFREG: "another file",
     }
     return kinds.get(stat.S_IFMT(mode), "a device")

@@ -213,6 +213,12 @@ class InstancePool:
         if not is_kept:
             instance.close()
 
+    def remove_dead(self) -> None:
+        """Remove the folders of killed processes, which keep files of dropped branches."""
+        if self._folders.exists():
+            with suppress(OSError), _guarded(self._folders):
+                pass
+
     def close(self) -> None:
         """Close the instances; those in use once they are given back."""
         with self._changing:
