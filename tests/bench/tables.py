@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -9,7 +11,8 @@ import duckdb
 from proctor_grader import build_fingerprint
 from proctor_grader.captures import take_captures
 from proctor_grader.model.task import Capture, CaptureMode
-from proctor_grader.warehouse.table import open_base_reader
+from proctor_grader.warehouse.base import AdapterOptions, Mark
+from proctor_grader.warehouse.table import open_adapter
 from tests.bench.clock import timed
 from tests.bench.figures import Findings
 from tests.bench.sets import bench_folder
@@ -46,16 +49,21 @@ def measure() -> Findings:
 
 
 def _capture(base: Path, folder: Path) -> None:
-    with open_base_reader(str(base)) as reader:
-        taken = take_captures(
-            reader,
-            Capture(("facts",), CaptureMode.FULL),
-            None,
-            folder,
-            full_max_bytes=2**40,
-            file_max_bytes=2**40,
-            budget_bytes=None,
-        )
+    adapter = open_adapter(str(base), AdapterOptions("bench", folder / "branches"))
+    mark = Mark("bench", "run-bench", datetime.now(UTC) + timedelta(days=1))
+    with contextlib.closing(adapter):
+        branch = adapter.create("eval-bench", mark)
+        with adapter.open_reader(branch) as reader:
+            taken = take_captures(
+                reader,
+                Capture(("facts",), CaptureMode.FULL),
+                None,
+                folder,
+                full_max_bytes=2**40,
+                file_max_bytes=2**40,
+                budget_bytes=None,
+            )
+        adapter.drop("eval-bench")
     assert taken.files, taken.tables
 
 

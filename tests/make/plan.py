@@ -317,8 +317,15 @@ class FakeWorld:
         self.children[(*key, action.stage)] = Child((*key, action.stage))
 
     def _was_given_up(self, key: tuple[UnitId, int]) -> bool:
-        drop = self.living[key[0]].attempts[key[1]].stages.get(Stage.DROP)
+        unit = self.living.get(key[0]) or self.retired[key[0]]
+        drop = unit.attempts[key[1]].stages.get(Stage.DROP)
         return drop is not None and drop.tries >= self.spec.limits.drop_tries
+
+    def left_without_reason(self) -> list[tuple[UnitId, int]]:
+        """Branches of the ended run for which not everything was tried before the sweeper."""
+        cleanup = self.run_stages.get(RunStage.CLEANUP)
+        was_tried = cleanup is not None and cleanup.tries >= self.spec.limits.run_stage_tries
+        return [key for key in self.branches if not was_tried or not self._was_given_up(key)]
 
     def _stop(self, key: object, reason: str, force: bool) -> None:
         seen = self.observed(key)
